@@ -1,0 +1,63 @@
+//! A typed built-in kind. Typed values exist only while an object is changed or judged.
+
+use k8s_openapi::{Metadata, Resource, apimachinery::pkg::apis::meta::v1::ObjectMeta};
+
+use crate::status::Status;
+
+/// A built-in kind with its JSON codec. The codec is compiled once, here, and only from and to bytes: every other pair of
+/// type and serde format would be compiled again for each of some two hundred nested types.
+pub trait Kind:
+    Resource
+    + Metadata<Ty = ObjectMeta>
+    + Clone
+    + Default
+    + std::fmt::Debug
+    + PartialEq
+    + Send
+    + Sync
+    + 'static
+{
+    /// Reads JSON. Unknown fields are dropped; a wrong type is 400 `BadRequest`.
+    fn decode(json: &[u8]) -> Result<Self, Status>;
+
+    /// Compact JSON with `apiVersion` and `kind`, without `resourceVersion` if the metadata has none.
+    fn encode(&self) -> Vec<u8>;
+}
+
+/// Implements [`Kind`] for typed structs.
+macro_rules! kinds {
+    ($($kind:ty),* $(,)?) => {$(
+        impl Kind for $kind {
+            fn decode(json: &[u8]) -> Result<Self, Status> {
+                serde_json::from_slice(json).map_err(|error| {
+                    let kind = <Self as Resource>::KIND;
+                    let version = <Self as Resource>::VERSION;
+                    Status::bad_request(format!("{kind} in version {version:?} cannot be handled as a {kind}: {error}"))
+                })
+            }
+
+            fn encode(&self) -> Vec<u8> {
+                serde_json::to_vec(self).unwrap_or_default() // maps with string keys into memory: cannot fail
+            }
+        }
+    )*};
+}
+
+kinds! {
+    k8s_openapi::api::core::v1::ConfigMap,
+    k8s_openapi::api::core::v1::Endpoints,
+    k8s_openapi::api::core::v1::Event,
+    k8s_openapi::api::core::v1::Namespace,
+    k8s_openapi::api::core::v1::Node,
+    k8s_openapi::api::core::v1::Pod,
+    k8s_openapi::api::core::v1::ReplicationController,
+    k8s_openapi::api::core::v1::Secret,
+    k8s_openapi::api::core::v1::Service,
+    k8s_openapi::api::core::v1::ServiceAccount,
+    k8s_openapi::api::apps::v1::ControllerRevision,
+    k8s_openapi::api::apps::v1::Deployment,
+    k8s_openapi::api::apps::v1::ReplicaSet,
+    k8s_openapi::api::coordination::v1::Lease,
+    k8s_openapi::api::discovery::v1::EndpointSlice,
+    k8s_openapi::api::scheduling::v1::PriorityClass,
+}

@@ -1,0 +1,16 @@
+//! Kinds, metadata, selectors, quantities, patches and `Status`: everything about the Kubernetes API that needs no I/O.
+//!
+//! Invariants: nothing here blocks, reads a clock or draws a random number; a decoder refuses what it cannot keep.
+
+pub mod field;
+pub mod gvk;
+pub mod kind;
+pub mod object;
+pub mod resource;
+pub mod status;
+
+pub use gvk::{GroupResource, GroupVersionKind, GroupVersionResource};
+pub use kind::Kind;
+pub use object::{Header, Object, OwnerReference, Revision, SharedObject};
+pub use resource::ResourceInfo;
+pub use status::{Cause, Details, Status};

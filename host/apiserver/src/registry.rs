@@ -1,0 +1,4 @@
+//! The registry: one generic pipeline for all kinds, and per kind a [`strategy::Strategy`].
+
+pub mod printing;
+pub mod strategy;

@@ -1,0 +1,161 @@
+//! What is peculiar to a kind. The generic registry does everything else, the same way for every kind.
+//! Source of the split: the strategies of <https://kubernetes.io/docs/concepts/overview/kubernetes-api/>.
+
+use pilothouse_api::{Kind, ResourceInfo, Status, field::ErrorList};
+use serde_json::Value;
+
+use super::printing::Column;
+
+/// Who asks, when, and with which options. Time and chance come in from outside.
+#[derive(Clone, Debug)]
+pub struct Context {
+    pub user: pilothouse_client::UserInfo,
+    /// Now, whole seconds, UTC.
+    pub now: jiff::Timestamp,
+    pub dry_run: bool,
+}
+
+/// Something to take before an object is stored and to give back if it is not: cluster IPs, node ports.
+/// Dropping it without `commit` gives everything back.
+pub trait Reservation: Send {
+    fn commit(self: Box<Self>);
+}
+
+/// The policy of one kind. Every method has the default that most kinds want.
+pub trait Strategy: Send + Sync + 'static {
+    /// The typed struct.
+    type Object: Kind;
+
+    /// Names, scope, verbs, selectable fields.
+    fn resource(&self) -> ResourceInfo;
+
+    /// Fills in defaults; runs on what clients send, after each admission, never on what is stored.
+    fn default(&self, _object: &mut Self::Object) {}
+
+    /// Before creation: clears what clients may not set (status), sets what is derived.
+    fn prepare_for_create(&self, _context: &Context, _object: &mut Self::Object) {}
+
+    /// Before an update of the main resource: keeps the old status.
+    fn prepare_for_update(&self, _context: &Context, _new: &mut Self::Object, _old: &Self::Object) {
+    }
+
+    /// Before an update of `/status`: keeps everything but the status. `None`: the kind has no status subresource.
+    fn prepare_for_status_update(&self) -> Option<fn(new: &mut Self::Object, old: &Self::Object)> {
+        None
+    }
+
+    /// Whether the update changes what `metadata.generation` counts: for most kinds, `spec`. `None`: no generation is kept.
+    fn generation_changed(&self, _new: &Self::Object, _old: &Self::Object) -> Option<bool> {
+        None
+    }
+
+    /// The kind's own fields; metadata has been validated already.
+    fn validate(&self, _object: &Self::Object) -> ErrorList {
+        Vec::new()
+    }
+
+    /// Runs besides `validate` on an update of the main resource: immutable fields.
+    fn validate_update(&self, _new: &Self::Object, _old: &Self::Object) -> ErrorList {
+        Vec::new()
+    }
+
+    /// Runs instead of both on an update of `/status`.
+    fn validate_status_update(&self, _new: &Self::Object, _old: &Self::Object) -> ErrorList {
+        Vec::new()
+    }
+
+    /// `Warning` headers for a create or update.
+    fn warnings(&self, _object: &Self::Object) -> Vec<String> {
+        Vec::new()
+    }
+
+    /// How names are checked; subdomain for most kinds, label for services and namespaces.
+    fn name_format(&self) -> NameFormat {
+        NameFormat::DnsSubdomain
+    }
+
+    /// PUT on a missing name creates.
+    fn allow_create_on_update(&self) -> bool {
+        false
+    }
+
+    /// PUT without a `resourceVersion` overwrites.
+    fn allow_unconditional_update(&self) -> bool {
+        true
+    }
+
+    /// The grace in seconds that a DELETE gives the object, from what the caller asked; `None` deletes at once.
+    fn deletion_grace_seconds(&self, _object: &Self::Object, _asked: Option<i64>) -> Option<i64> {
+        None
+    }
+
+    /// Whether a final DELETE answers with the object instead of a `Success` status.
+    fn returns_deleted_object(&self) -> bool {
+        false
+    }
+
+    /// Whether dependents are orphaned unless the caller says otherwise.
+    fn orphans_by_default(&self) -> bool {
+        false
+    }
+
+    /// Refuses a deletion by policy, whoever asks: `kube-system`.
+    fn validate_delete(&self, _object: &Self::Object) -> Result<(), Status> {
+        Ok(())
+    }
+
+    /// Seconds after which the object disappears by itself: events.
+    fn ttl_seconds(&self, _object: &Self::Object) -> Option<u64> {
+        None
+    }
+
+    /// Takes shared resources for a create (`old` is `None`) or update, writing them into `new`.
+    fn reserve(
+        &self,
+        _new: &mut Self::Object,
+        _old: Option<&Self::Object>,
+        _dry_run: bool,
+    ) -> Result<Option<Box<dyn Reservation>>, Status> {
+        Ok(None)
+    }
+
+    /// Gives back what a deleted object held.
+    fn release(&self, _object: &Self::Object) {}
+
+    /// The scale subresource, for kinds that have one.
+    fn scale(&self) -> Option<Scale<Self::Object>> {
+        None
+    }
+
+    /// The columns of `kubectl get`, the name column included; those with priority 1 show with `-o wide`.
+    fn columns(&self) -> Vec<Column> {
+        super::printing::default_columns()
+    }
+
+    /// The cells of one row, as many as there are columns.
+    fn row(&self, object: &Self::Object, now: jiff::Timestamp) -> Vec<Value> {
+        super::printing::default_row(object, now)
+    }
+}
+
+/// How a kind's replicas are read and written through `autoscaling/v1` Scale.
+pub struct Scale<O> {
+    pub replicas: fn(&O) -> i32,
+    pub set_replicas: fn(&mut O, i32),
+    pub status_replicas: fn(&O) -> i32,
+    /// The selector in its string form, for `status.selector`.
+    pub selector: fn(&O) -> String,
+}
+
+/// The formats of object names. Source: <https://kubernetes.io/docs/concepts/overview/working-with-objects/names/>
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum NameFormat {
+    /// RFC 1123 subdomain, at most 253 characters.
+    DnsSubdomain,
+    /// RFC 1123 label, at most 63 characters.
+    DnsLabel,
+    /// RFC 1035 label: begins with a letter.
+    Dns1035Label,
+    /// Anything that fits into a path segment (RBAC).
+    PathSegment,
+}
