@@ -1,35 +1,95 @@
-//! `cargo xtask`: prepares what the build needs, then builds, runs and tests.
+//! `cargo xtask`: prepares what the build needs, then builds, runs, tests, measures and packs.
+//!
+//! Dependencies stay few: this crate is compiled before anything else, and before protoc is there.
 
-use std::{fs, path::Path};
+mod command;
+mod dist;
+mod plugins;
+mod tools;
 
-use anyhow::{Context, Result};
+use std::{env, path::Path};
+
+use anyhow::{Result, bail};
+
+use crate::command::cargo;
+
+const USAGE: &str = "\
+cargo xtask <word>
+
+  build              prepare the tools, build the plugins, then the `pilothouse` binary
+  up [flags]         build, then run `pilothouse up` with these flags (try: --nodes 3)
+  test [filter]      build, fetch clients and servers, check format and lints, run every test
+  bench [name]       build, then print the figures of tests/bench
+  dist               build, then pack target/dist/pilothouse-<version>.tar.gz
+";
 
 fn main() -> Result<()> {
-    install_protoc(Path::new("target/tools/protoc"))
-}
-
-/// Puts protoc where `.cargo/config.toml` points; the etcd client compiles its protocol with it.
-/// protoc finds its own well-known types in `../include`.
-fn install_protoc(to: &Path) -> Result<()> {
-    let binary = protoc_bin_vendored::protoc_bin_path()
-        .context("no protoc for this machine in protoc-bin-vendored")?;
-    let include = protoc_bin_vendored::include_path()
-        .context("no protobuf includes in protoc-bin-vendored")?;
-    fs::create_dir_all(to.join("bin"))?;
-    fs::copy(&binary, to.join("bin/protoc"))
-        .with_context(|| format!("copying {}", binary.display()))?;
-    copy_tree(&include, &to.join("include"))
-}
-
-fn copy_tree(from: &Path, to: &Path) -> Result<()> {
-    fs::create_dir_all(to)?;
-    for entry in fs::read_dir(from).with_context(|| format!("reading {}", from.display()))? {
-        let entry = entry?;
-        let target = to.join(entry.file_name());
-        match entry.file_type()?.is_dir() {
-            true => copy_tree(&entry.path(), &target)?,
-            false => drop(fs::copy(entry.path(), target)?),
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+    env::set_current_dir(&root)?;
+    let words: Vec<String> = env::args().skip(1).collect();
+    let rest = words.get(1..).unwrap_or_default();
+    match words.first().map(String::as_str) {
+        None | Some("help" | "--help" | "-h") => print!("{USAGE}"),
+        Some("build") => build()?,
+        Some("up") => up(rest)?,
+        Some("test") => test(rest)?,
+        Some("bench") => bench(rest)?,
+        Some("dist") => {
+            build()?;
+            dist::pack()?;
         }
+        Some(word) => bail!("`{word}` is not a word of xtask\n\n{USAGE}"),
     }
     Ok(())
+}
+
+fn build() -> Result<()> {
+    tools::install_protoc()?;
+    tools::add_wasm_target()?;
+    plugins::build()?;
+    cargo(["build", "--release", "--package", "pilothouse"])
+}
+
+/// Compiles the plugins ahead, so that even the first start compiles nothing, and becomes `pilothouse up`.
+fn up(flags: &[String]) -> Result<()> {
+    build()?;
+    command::run(plugins::pilothouse(), ["plugin", "precompile"], &[])?;
+    command::become_process(
+        &plugins::pilothouse(),
+        ["up"].into_iter().chain(flags.iter().map(String::as_str)),
+    )
+}
+
+fn test(filter: &[String]) -> Result<()> {
+    cargo(["fmt", "--all", "--check"])?;
+    build()?;
+    tools::install_clients_and_servers()?;
+    cargo([
+        "clippy",
+        "--release",
+        "--workspace",
+        "--all-targets",
+        "--",
+        "--deny",
+        "warnings",
+    ])?;
+    let filter = filter.iter().map(String::as_str);
+    match tools::has_nextest() {
+        true => cargo(
+            ["nextest", "run", "--release", "--workspace"]
+                .into_iter()
+                .chain(filter),
+        ),
+        false => cargo(
+            ["test", "--release", "--workspace"]
+                .into_iter()
+                .chain(filter),
+        ),
+    }
+}
+
+fn bench(names: &[String]) -> Result<()> {
+    build()?;
+    let words = ["run", "--release", "--package", "pilothouse-bench", "--"];
+    cargo(words.into_iter().chain(names.iter().map(String::as_str)))
 }
