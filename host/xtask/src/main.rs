@@ -19,6 +19,7 @@ cargo xtask <word>
   build              prepare the tools, build the plugins, then the `pilothouse` binary
   up [flags]         build, then run `pilothouse up` with these flags (try: --nodes 3)
   test [filter]      build, fetch clients and servers, check format and lints, run every test
+  tools              fetch the clients and servers that the tests need into target/tools
   bench [name]       build, then print the figures of tests/bench
   dist               build, then pack target/dist/pilothouse-<version>.tar.gz
 ";
@@ -33,6 +34,7 @@ fn main() -> Result<()> {
         Some("build") => build()?,
         Some("up") => up(rest)?,
         Some("test") => test(rest)?,
+        Some("tools") => tools::install_clients_and_servers()?,
         Some("bench") => bench(rest)?,
         Some("dist") => {
             build()?;
