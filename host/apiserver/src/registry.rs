@@ -1,4 +1,5 @@
 //! The registry: one generic pipeline for all kinds, and per kind a [`strategy::Strategy`].
 
+pub mod erased;
 pub mod printing;
 pub mod strategy;

@@ -44,6 +44,11 @@ pub trait Strategy: Send + Sync + 'static {
         None
     }
 
+    /// Before an update of `/finalize`: keeps everything but the finalizers in `spec`. `None`: there is no such subresource.
+    fn prepare_for_finalize(&self) -> Option<fn(new: &mut Self::Object, old: &Self::Object)> {
+        None
+    }
+
     /// Whether the update changes what `metadata.generation` counts: for most kinds, `spec`. `None`: no generation is kept.
     fn generation_changed(&self, _new: &Self::Object, _old: &Self::Object) -> Option<bool> {
         None
@@ -89,6 +94,14 @@ pub trait Strategy: Send + Sync + 'static {
         None
     }
 
+    /// Before an object is stored that is being deleted for the first time: a namespace's phase becomes Terminating.
+    fn prepare_for_deletion(&self, _object: &mut Self::Object) {}
+
+    /// Whether something besides `metadata.finalizers` keeps a deleting object: a namespace's `spec.finalizers`.
+    fn has_own_finalizers(&self, _object: &Self::Object) -> bool {
+        false
+    }
+
     /// Whether a final DELETE answers with the object instead of a `Success` status.
     fn returns_deleted_object(&self) -> bool {
         false
@@ -97,6 +110,11 @@ pub trait Strategy: Send + Sync + 'static {
     /// Whether dependents are orphaned unless the caller says otherwise.
     fn orphans_by_default(&self) -> bool {
         false
+    }
+
+    /// Whether the garbage collector looks at the kind at all; if not, no propagation policy applies: events.
+    fn garbage_collected(&self) -> bool {
+        true
     }
 
     /// Refuses a deletion by policy, whoever asks: `kube-system`.
@@ -127,6 +145,11 @@ pub trait Strategy: Send + Sync + 'static {
         None
     }
 
+    /// For a resource kept in the form of another group or version (both share one storage prefix). `None`: kept as served.
+    fn conversion(&self) -> Option<Conversion> {
+        None
+    }
+
     /// The columns of `kubectl get`, the name column included; those with priority 1 show with `-o wide`.
     fn columns(&self) -> Vec<Column> {
         super::printing::default_columns()
@@ -136,6 +159,14 @@ pub trait Strategy: Send + Sync + 'static {
     fn row(&self, object: &Self::Object, now: jiff::Timestamp) -> Vec<Value> {
         super::printing::default_row(object, now)
     }
+}
+
+/// How a resource that is kept in another form is converted, JSON to JSON. Its `selectable_fields` name the fields of the kept
+/// form one by one: `regarding.kind` stands where `involvedObject.kind` does.
+#[derive(Clone, Copy)]
+pub struct Conversion {
+    pub to_stored: fn(&[u8]) -> Result<Vec<u8>, Status>,
+    pub from_stored: fn(&[u8]) -> Result<Vec<u8>, Status>,
 }
 
 /// How a kind's replicas are read and written through `autoscaling/v1` Scale.
