@@ -19,10 +19,14 @@
 pub mod admission;
 #[doc(hidden)]
 pub mod bindings;
+pub mod cluster;
+pub mod controller;
 pub mod host;
 pub mod manifest;
 pub mod objects;
 pub mod patch;
+#[cfg(not(target_arch = "wasm32"))]
+pub mod testing;
 
 pub use serde_json::{Value, json};
 
