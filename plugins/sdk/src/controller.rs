@@ -1,6 +1,6 @@
 //! Writing a controller: implement [`Reconciler`], which says what it watches and may do, and export it.
 //!
-//! ```ignore
+//! ```text
 //! struct Greeter;
 //! impl Reconciler for Greeter {
 //!     fn describe(&self) -> Entry {
