@@ -245,6 +245,7 @@ pub fn declare(manifest: &mut Manifest, plugins: &[&dyn Admission]) {
             name: entry.name,
             capabilities: entry.capabilities,
             admission: Some(entry.settings),
+            ..Default::default()
         }
     }));
 }

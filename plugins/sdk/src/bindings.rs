@@ -76,3 +76,43 @@ pub mod validate {
         export_macro_name: "export_validate",
     });
 }
+
+/// Types that the controller interfaces share.
+pub mod controller {
+    wit_bindgen::generate!({
+        inline: "
+            package pilothouse:sdk-controller;
+            world types { import pilothouse:controller/types@0.1.0; }
+        ",
+        path: "../../wit/controller",
+        generate_all,
+        generate_unused_types: true,
+    });
+    pub use pilothouse::controller::types;
+}
+
+pub mod reconcile {
+    wit_bindgen::generate!({
+        inline: "
+            package pilothouse:sdk-reconcile;
+            world reconcile { export pilothouse:controller/reconcile@0.1.0; }
+        ",
+        path: "../../wit/controller",
+        with: { "pilothouse:controller/types@0.1.0": crate::bindings::controller::types },
+        pub_export_macro: true,
+        export_macro_name: "export_reconcile",
+    });
+}
+
+pub mod map_event {
+    wit_bindgen::generate!({
+        inline: "
+            package pilothouse:sdk-map-event;
+            world map-event { export pilothouse:controller/map-event@0.1.0; }
+        ",
+        path: "../../wit/controller",
+        with: { "pilothouse:controller/types@0.1.0": crate::bindings::controller::types },
+        pub_export_macro: true,
+        export_macro_name: "export_map_event",
+    });
+}

@@ -4,10 +4,12 @@
 //! Invariant: nothing here caches; the host's informer caches answer `get`, `list` and `list_owned`.
 
 mod ext;
+mod host;
 pub mod resources;
 mod status;
 
 pub use ext::ClusterExt;
+pub use host::Host;
 pub use status::Status;
 
 use std::borrow::Cow;

@@ -3,7 +3,7 @@
 //! ```text
 //! struct Greeter;
 //! impl Reconciler for Greeter {
-//!     fn describe(&self) -> Entry {
+//!     fn entry(&self) -> Entry {
 //!         Entry::new("greeter")
 //!             .watch(Watch::own(&CONFIG_MAPS))
 //!             .may(&["get", "list", "watch", "patch"], "", &["configmaps"])
@@ -25,12 +25,15 @@
 mod claim;
 mod entry;
 mod error;
+mod export;
 mod object;
 mod selector;
 
 pub use claim::{Claim, HasMeta, Owning};
-pub use entry::{Entry, Watch};
+pub use entry::{Entry, Settings, Watch};
 pub use error::Error;
+#[doc(hidden)]
+pub use export::{Plugins, declare};
 pub use object::ObjectExt;
 pub use selector::Selector;
 
@@ -90,9 +93,9 @@ pub struct WatchEvent<'a> {
 }
 
 /// A controller.
-pub trait Reconciler {
+pub trait Reconciler: Sync {
     /// The name, what is watched and what it may do.
-    fn describe(&self) -> Entry;
+    fn entry(&self) -> Entry;
 
     /// Brings the world nearer to what the object named by `key` asks.
     fn reconcile(&self, context: &Context<'_>, key: &Key) -> Result<Outcome, Error>;
@@ -102,3 +105,6 @@ pub trait Reconciler {
         Vec::new()
     }
 }
+
+#[doc(hidden)]
+pub use crate::__controller_export as export;

@@ -17,6 +17,8 @@ pub struct Plugin {
     pub capabilities: Vec<Capability>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub admission: Option<crate::admission::Settings>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub controller: Option<crate::controller::Settings>,
 }
 
 impl Manifest {

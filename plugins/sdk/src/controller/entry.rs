@@ -1,50 +1,47 @@
-//! A controller's entry in the manifest's `controllers` list; wit/README.md describes the fields.
+//! A controller's entry in the manifest; wit/README.md describes the fields.
 
 use serde::Serialize;
 use serde_json::{Value, json};
 
-use crate::cluster::Resource;
+use crate::{cluster::Resource, manifest::Capability};
 
 /// What a controller says about itself.
-#[derive(Clone, Debug, Default, PartialEq, Serialize)]
-#[serde(rename_all = "camelCase")]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub struct Entry {
-    pub name: String,
-    pub capabilities: Vec<Rule>,
-    pub watches: Vec<Watch>,
-    #[serde(skip_serializing_if = "is_default")]
-    pub resync_seconds: u32,
-    #[serde(skip_serializing_if = "is_default")]
-    pub singleton: bool,
-    #[serde(skip_serializing_if = "is_default")]
-    pub graph: bool,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub workers: Option<u32>,
+    pub(super) name: String,
+    pub(super) capabilities: Vec<Capability>,
+    pub(super) settings: Settings,
 }
 
-/// What it may do, as a rule of an RBAC role.
+/// The `controller` section of a plugin in the manifest.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
-pub struct Rule {
-    pub verbs: Vec<String>,
-    pub api_groups: Vec<String>,
-    pub resources: Vec<String>,
+pub struct Settings {
+    watches: Vec<Watch>,
+    #[serde(skip_serializing_if = "is_default")]
+    resync_seconds: u32,
+    #[serde(skip_serializing_if = "is_default")]
+    singleton: bool,
+    #[serde(skip_serializing_if = "is_default")]
+    graph: bool,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    workers: Option<u32>,
 }
 
 /// A watched resource and how its objects become keys.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Watch {
-    pub group: String,
-    pub version: String,
-    pub resource: String,
-    pub map: Value,
+    group: String,
+    version: String,
+    resource: String,
+    map: Value,
     #[serde(skip_serializing_if = "String::is_empty")]
-    pub label_selector: String,
+    label_selector: String,
     #[serde(skip_serializing_if = "String::is_empty")]
-    pub field_selector: String,
+    field_selector: String,
     #[serde(skip_serializing_if = "is_default")]
-    pub optional: bool,
+    optional: bool,
 }
 
 impl Entry {
@@ -58,47 +55,43 @@ impl Entry {
 
     #[must_use]
     pub fn watch(mut self, watch: Watch) -> Self {
-        self.watches.push(watch);
+        self.settings.watches.push(watch);
         self
     }
 
     /// Grants verbs on resources (`pods`, `pods/status`, `*`) of one group (`""` for core).
     #[must_use]
     pub fn may(mut self, verbs: &[&str], group: &str, resources: &[&str]) -> Self {
-        let strings = |from: &[&str]| from.iter().map(|s| (*s).to_owned()).collect();
-        self.capabilities.push(Rule {
-            verbs: strings(verbs),
-            api_groups: vec![group.to_owned()],
-            resources: strings(resources),
-        });
+        self.capabilities
+            .push(Capability::new(verbs, group, resources));
         self
     }
 
     /// Every key of the `self` watches runs again this often.
     #[must_use]
     pub fn resync_seconds(mut self, seconds: u32) -> Self {
-        self.resync_seconds = seconds;
+        self.settings.resync_seconds = seconds;
         self
     }
 
     /// A key with empty name and namespace runs at start and at each resync.
     #[must_use]
     pub fn singleton(mut self) -> Self {
-        self.singleton = true;
+        self.settings.singleton = true;
         self
     }
 
     /// Keys are uids from the owner graph.
     #[must_use]
     pub fn graph(mut self) -> Self {
-        self.graph = true;
+        self.settings.graph = true;
         self
     }
 
     /// How many keys run at the same time.
     #[must_use]
     pub fn workers(mut self, workers: u32) -> Self {
-        self.workers = Some(workers);
+        self.settings.workers = Some(workers);
         self
     }
 }
