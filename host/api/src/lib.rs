@@ -6,11 +6,13 @@ pub mod field;
 pub mod gvk;
 pub mod kind;
 pub mod object;
+pub mod quantity;
 pub mod resource;
 pub mod status;
 
 pub use gvk::{GroupResource, GroupVersionKind, GroupVersionResource};
 pub use kind::Kind;
 pub use object::{Header, Object, OwnerReference, Revision, SharedObject};
+pub use quantity::Quantity;
 pub use resource::ResourceInfo;
 pub use status::{Cause, Details, Status};
