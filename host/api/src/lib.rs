@@ -9,6 +9,7 @@ pub mod object;
 pub mod quantity;
 pub mod resource;
 pub mod status;
+pub mod validation;
 
 pub use gvk::{GroupResource, GroupVersionKind, GroupVersionResource};
 pub use kind::Kind;

@@ -1,6 +1,7 @@
 //! What is peculiar to a kind. The generic registry does everything else, the same way for every kind.
 //! Source of the split: the strategies of <https://kubernetes.io/docs/concepts/overview/kubernetes-api/>.
 
+pub use pilothouse_api::validation::NameFormat;
 use pilothouse_api::{Kind, ResourceInfo, Status, field::ErrorList};
 use serde_json::Value;
 
@@ -176,17 +177,4 @@ pub struct Scale<O> {
     pub status_replicas: fn(&O) -> i32,
     /// The selector in its string form, for `status.selector`.
     pub selector: fn(&O) -> String,
-}
-
-/// The formats of object names. Source: <https://kubernetes.io/docs/concepts/overview/working-with-objects/names/>
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum NameFormat {
-    /// RFC 1123 subdomain, at most 253 characters.
-    DnsSubdomain,
-    /// RFC 1123 label, at most 63 characters.
-    DnsLabel,
-    /// RFC 1035 label: begins with a letter.
-    Dns1035Label,
-    /// Anything that fits into a path segment (RBAC).
-    PathSegment,
 }
