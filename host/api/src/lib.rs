@@ -8,6 +8,7 @@ pub mod kind;
 pub mod object;
 pub mod quantity;
 pub mod resource;
+pub mod selector;
 pub mod status;
 pub mod validation;
 
@@ -16,4 +17,5 @@ pub use kind::Kind;
 pub use object::{Header, Object, OwnerReference, Revision, SharedObject};
 pub use quantity::Quantity;
 pub use resource::ResourceInfo;
+pub use selector::{FieldSelector, LabelSelector};
 pub use status::{Cause, Details, Status};
