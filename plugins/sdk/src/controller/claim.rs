@@ -10,12 +10,18 @@ use serde_json::{Value, json};
 use super::{Error, Selector};
 use crate::{
     cluster::{Cluster, ClusterExt, Resource, Status},
-    objects::{ObjectMeta, OwnerReference},
+    objects::{ObjectMeta, OwnerReference, Pod},
 };
 
 /// A view with metadata.
 pub trait HasMeta {
     fn meta(&self) -> &ObjectMeta;
+}
+
+impl HasMeta for Pod {
+    fn meta(&self) -> &ObjectMeta {
+        &self.metadata
+    }
 }
 
 /// An owner and what it owns.

@@ -120,6 +120,19 @@ impl Watch {
         Self::mapped(resource, json!({"field": {"path": path}}))
     }
 
+    /// The keys are those of the `own` watch's objects whose selector at `path` selects the object.
+    pub fn selected_by(resource: &Resource, path: &str) -> Self {
+        Self::mapped(resource, json!({"selector": {"path": path}}))
+    }
+
+    /// As [`Self::selected_by`], only for objects that no controller owns and that may thus be adopted.
+    pub fn orphans_selected_by(resource: &Resource, path: &str) -> Self {
+        Self::mapped(
+            resource,
+            json!({"selector": {"path": path, "orphans": true}}),
+        )
+    }
+
     /// The key's name is the object's namespace.
     pub fn by_namespace(resource: &Resource) -> Self {
         Self::mapped(resource, json!("namespace"))

@@ -14,12 +14,12 @@ pub struct MicroTime(pub Time);
 
 impl Time {
     /// From milliseconds since the Unix epoch, as `pilothouse:host/clock` gives them.
-    pub fn from_ms(ms: u64) -> Self {
+    pub const fn from_ms(ms: u64) -> Self {
         Self(ms)
     }
 
     /// Milliseconds since the Unix epoch.
-    pub fn ms(self) -> u64 {
+    pub const fn ms(self) -> u64 {
         self.0
     }
 
