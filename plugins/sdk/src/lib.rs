@@ -25,6 +25,7 @@ pub mod host;
 pub mod manifest;
 pub mod objects;
 pub mod patch;
+pub mod scheduler;
 #[cfg(not(target_arch = "wasm32"))]
 pub mod testing;
 

@@ -19,6 +19,8 @@ pub struct Plugin {
     pub admission: Option<crate::admission::Settings>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub controller: Option<crate::controller::Settings>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub scheduler: Option<crate::scheduler::Settings>,
 }
 
 impl Manifest {
