@@ -203,12 +203,32 @@ impl<P: SchedulerPlugin> Slot for Slotted<P> {
 #[derive(Default)]
 pub struct Scheduling {
     nodes: Nodes,
+    /// The index of the first plugin: a component may carry plugins of other families before.
+    first: usize,
     slots: Vec<Box<dyn Slot>>,
     /// Copies of nodes in cycles that try an eviction.
     tried: HashMap<u64, HashMap<u32, NodeInfo>>,
 }
 
 impl Scheduling {
+    /// Plugins begin with this index.
+    pub fn first_at(first: usize) -> Self {
+        Self {
+            first,
+            ..Self::default()
+        }
+    }
+
+    fn slot(&self, plugin: u32) -> Option<&dyn Slot> {
+        let at = (plugin as usize).checked_sub(self.first)?;
+        self.slots.get(at).map(|slot| &**slot)
+    }
+
+    fn slot_mut(&mut self, plugin: u32) -> Option<&mut Box<dyn Slot>> {
+        let at = (plugin as usize).checked_sub(self.first)?;
+        self.slots.get_mut(at)
+    }
+
     /// Adds a plugin, configured; its index is the number of those before it.
     #[must_use]
     pub fn with<P: SchedulerPlugin>(mut self, mut plugin: P) -> Self {
@@ -245,9 +265,12 @@ impl Scheduling {
     ) -> Vec<Result<Outcome, Refusal>> {
         plugins
             .iter()
-            .map(|&plugin| match self.slots.get_mut(plugin as usize) {
-                Some(slot) => slot.begin(cycle, &self.nodes, pod),
-                None => Err(refuse(RefusalKind::Error, "no such plugin")),
+            .map(|&plugin| {
+                let at = (plugin as usize).checked_sub(self.first);
+                match at.and_then(|at| self.slots.get_mut(at)) {
+                    Some(slot) => slot.begin(cycle, &self.nodes, pod),
+                    None => Err(refuse(RefusalKind::Error, "no such plugin")),
+                }
             })
             .collect()
     }
@@ -299,7 +322,7 @@ impl Scheduling {
 
     /// `filter.filter`.
     pub fn filter(&self, plugin: u32, cycle: u64, nodes: &[u32]) -> Vec<u32> {
-        match self.slots.get(plugin as usize) {
+        match self.slot(plugin) {
             Some(slot) => slot.filter(&self.view(cycle), cycle, nodes),
             None => vec![UNKNOWN.0; nodes.len()],
         }
@@ -309,7 +332,7 @@ impl Scheduling {
     pub fn reasons(&self, plugin: u32, cycle: u64, words: &[u32]) -> Vec<Vec<String>> {
         words
             .iter()
-            .map(|&word| match self.slots.get(plugin as usize) {
+            .map(|&word| match self.slot(plugin) {
                 Some(slot) => slot.reasons(cycle, word),
                 None => vec!["no such plugin".to_owned()],
             })
@@ -318,7 +341,7 @@ impl Scheduling {
 
     /// `score.score`.
     pub fn score(&self, plugin: u32, cycle: u64, nodes: &[u32]) -> Vec<i64> {
-        match self.slots.get(plugin as usize) {
+        match self.slot(plugin) {
             Some(slot) => slot.score(&self.view(cycle), cycle, nodes),
             None => vec![0; nodes.len()],
         }
@@ -326,7 +349,7 @@ impl Scheduling {
 
     /// `normalize.normalize`.
     pub fn normalize(&self, plugin: u32, cycle: u64, mut scores: Vec<i64>) -> Vec<i64> {
-        if let Some(slot) = self.slots.get(plugin as usize) {
+        if let Some(slot) = self.slot(plugin) {
             slot.normalize(cycle, &mut scores);
         }
         scores
@@ -334,7 +357,8 @@ impl Scheduling {
 
     /// `reserve.reserve`.
     pub fn reserve(&mut self, plugin: u32, cycle: u64, node: u32) -> Result<Vec<u8>, Refusal> {
-        match self.slots.get_mut(plugin as usize) {
+        let at = (plugin as usize).checked_sub(self.first);
+        match at.and_then(|at| self.slots.get_mut(at)) {
             Some(slot) => slot.reserve(&self.nodes, cycle, node),
             None => Err(refuse(RefusalKind::Error, "no such plugin")),
         }
@@ -342,14 +366,14 @@ impl Scheduling {
 
     /// `reserve.unreserve`.
     pub fn unreserve(&mut self, plugin: u32, pod_uid: &str, node_name: &str, carry: &[u8]) {
-        if let Some(slot) = self.slots.get_mut(plugin as usize) {
+        if let Some(slot) = self.slot_mut(plugin) {
             slot.unreserve(pod_uid, node_name, carry);
         }
     }
 
     /// `pre-bind.pre-bind`.
     pub fn pre_bind(&self, plugin: u32, binding: &Binding) -> Result<(), Refusal> {
-        match self.slots.get(plugin as usize) {
+        match self.slot(plugin) {
             Some(slot) => slot.pre_bind(binding),
             None => Err(refuse(RefusalKind::Error, "no such plugin")),
         }
@@ -357,7 +381,7 @@ impl Scheduling {
 
     /// `bind.bind`.
     pub fn bind(&self, plugin: u32, binding: &Binding) -> Result<BindOutcome, BindFailure> {
-        match self.slots.get(plugin as usize) {
+        match self.slot(plugin) {
             Some(slot) => slot.bind(binding),
             None => Ok(BindOutcome::Skip),
         }
@@ -365,8 +389,11 @@ impl Scheduling {
 
     /// `post-bind.post-bind`.
     pub fn post_bind(&self, plugin: u32, binding: &Binding) {
-        if let Some(slot) = self.slots.get(plugin as usize) {
+        if let Some(slot) = self.slot(plugin) {
             slot.post_bind(binding);
         }
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -116,10 +116,10 @@ impl<T: Plugins> post_bind::Guest for T {
 #[doc(hidden)]
 #[macro_export]
 macro_rules! __scheduler_export {
-    ($component:ident ($($interface:ident),+) [$($plugin:expr),+]) => {
+    ($component:ident, $first:expr, ($($interface:ident),+), [$($plugin:expr),+]) => {
         impl $crate::scheduler::Plugins for $component {
             fn scheduling() -> $crate::scheduler::Scheduling {
-                $crate::scheduler::Scheduling::default()$(.with($plugin))+
+                $crate::scheduler::Scheduling::first_at($first)$(.with($plugin))+
             }
         }
         $($crate::__scheduler_export!(@$interface $component);)+
