@@ -152,7 +152,7 @@ mod tests {
             vec![survivor, victim.clone()],
         ] {
             let deleted = pods_to_delete(pods, related, 1, NOW);
-            assert_eq!(deleted, [victim.clone()]);
+            assert_eq!(deleted, std::slice::from_ref(&victim));
         }
     }
 

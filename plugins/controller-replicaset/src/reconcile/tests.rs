@@ -293,8 +293,12 @@ fn releases_a_pod_that_no_longer_matches_and_replaces_it() {
 fn a_stale_cache_does_not_make_it_adopt_for_a_workload_that_is_going() {
     let fixture = Fixture::new(0);
     fixture.cluster.add(&PODS, orphan("lone"));
+    fixture.change(|web| web["metadata"]["finalizers"] = json!(["example.com/hold"]));
     fixture.cluster.freeze_cache();
-    fixture.change(|web| web["metadata"]["deletionTimestamp"] = json!("2026-01-01T00:00:00Z"));
+    let options = DeleteOptions::default();
+    let deleted = fixture.cluster.delete(&REPLICA_SETS, "ns", "web", &options);
+    assert_eq!(deleted, Ok(()));
+    fixture.cluster.take_actions();
     let context = Context {
         cluster: &fixture.cluster,
         config: &json!({}),
