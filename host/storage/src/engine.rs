@@ -4,7 +4,7 @@ use std::{pin::Pin, sync::Arc, time::Duration};
 
 use bytes::Bytes;
 use futures::Stream;
-use pilothouse_api::Revision;
+pub use pilothouse_api::Revision;
 
 /// A boxed, sendable future.
 pub type BoxFuture<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
@@ -24,6 +24,9 @@ pub enum StorageError {
     /// The disk or the quota is full. Reads go on; writes succeed again once space is freed.
     #[error("no space left for writes: {0}")]
     NoSpace(String),
+    /// The request contradicts itself, such as two puts of one key in a transaction.
+    #[error("invalid request: {0}")]
+    Invalid(String),
     /// The lease is unknown or has expired.
     #[error("lease {0} not found")]
     LeaseNotFound(Lease),
@@ -72,7 +75,7 @@ pub struct RangeRequest {
     pub end: String,
     /// Zero: no limit.
     pub limit: usize,
-    /// `None`: now, linearizable.
+    /// `None` or zero: now, linearizable.
     pub revision: Option<Revision>,
     /// Values are left empty.
     pub keys_only: bool,
@@ -190,13 +193,35 @@ pub enum EventKind {
     Delete,
 }
 
-/// One change. For a delete, `kv.value` is empty and `kv.mod_revision` is the deletion's revision.
+/// One change. For a delete, `kv.value` is empty, `kv.mod_revision` is the deletion's revision and the other numbers are zero.
 #[derive(Clone, Debug)]
 pub struct Event {
     pub kind: EventKind,
     pub kv: KeyValue,
-    /// The pair before the change, if there was one.
+    /// The pair before the change, if there was one and the watch asked for it.
     pub previous: Option<KeyValue>,
+}
+
+/// What to watch.
+#[derive(Clone, Debug, Default)]
+pub struct WatchRequest {
+    /// Keys that start with this; empty for all.
+    pub prefix: String,
+    /// Changes after this revision. An engine starts at revision 1, so zero is everything that ever happened.
+    pub after: Revision,
+    /// Fill [`Event::previous`]; costs a read for each event.
+    pub previous: bool,
+}
+
+impl WatchRequest {
+    /// Changes below `prefix` after a revision, without the previous pairs.
+    pub fn new(prefix: &str, after: Revision) -> Self {
+        Self {
+            prefix: prefix.to_owned(),
+            after,
+            previous: false,
+        }
+    }
 }
 
 /// Events in revision order; never half of a revision. An empty batch is progress: nothing up to `revision` is missing.
@@ -211,7 +236,7 @@ pub type WatchStream = Pin<Box<dyn Stream<Item = Result<WatchBatch>> + Send>>;
 
 /// An ordered, versioned key-value store. Object-safe; shared as `Arc<dyn Storage>`.
 pub trait Storage: Send + Sync + 'static {
-    /// One key, now (linearizable) or at a revision.
+    /// One key, now (linearizable; `None` or zero) or at a revision.
     fn get<'a>(&'a self, key: &'a str, at: Option<Revision>) -> BoxFuture<'a, Result<GetResponse>>;
 
     /// Keys of a range in order.
@@ -220,8 +245,12 @@ pub trait Storage: Send + Sync + 'static {
     /// The only way to write. Durable when answered.
     fn txn(&self, txn: Txn) -> BoxFuture<'_, Result<TxnResponse>>;
 
-    /// All changes below `prefix` after revision `after`. Fails with `Compacted` when `after` is no longer kept.
-    fn watch<'a>(&'a self, prefix: &'a str, after: Revision) -> BoxFuture<'a, Result<WatchStream>>;
+    /// All changes below a prefix after a revision. Fails with `Compacted`, here or in the stream, when `after` is no longer kept.
+    fn watch(&self, request: WatchRequest) -> BoxFuture<'_, Result<WatchStream>>;
+
+    /// Asks the watches of exactly this prefix to report progress as soon as they have delivered all up to `revision`.
+    /// Without it a watch reports only batches with events, so that a write wakes nobody whom it does not concern.
+    fn request_progress(&self, prefix: &str, revision: Revision);
 
     /// The current revision, linearizable: no answered write is above it.
     fn current_revision(&self) -> BoxFuture<'_, Result<Revision>>;

@@ -7,10 +7,14 @@
 //! 4. A read at a revision sees exactly the state after that revision, or fails with `Compacted`.
 //! 5. A slow watcher never delays a writer.
 
+pub mod embedded;
 pub mod engine;
+mod hub;
 
+pub use embedded::{Embedded, EmbeddedOptions};
 pub use engine::{
     BoxFuture, Compare, Event, EventKind, GetResponse, KeyValue, Lease, Op, RangeRequest,
-    RangeResponse, Result, Storage, StorageError, Txn, TxnResponse, WatchBatch, WatchStream,
+    RangeResponse, Result, Storage, StorageError, Txn, TxnResponse, WatchBatch, WatchRequest,
+    WatchStream,
 };
 pub use pilothouse_api::Revision;

@@ -1,0 +1,276 @@
+//! The multi-version index of the embedded engine: which revisions every key has, without the values.
+//!
+//! Invariants:
+//! 1. A key's versions are in ascending revision order; at most one per revision.
+//! 2. `history` holds the changes after `compacted`, in commit order; each names a version that the key still has.
+//! 3. Reads at a revision from `compacted` on are exact.
+
+use std::{
+    collections::{BTreeMap, VecDeque},
+    ops::Bound,
+    sync::Arc,
+};
+
+use smallvec::SmallVec;
+
+/// One change of a key. `version` zero is a deletion, then `create` and `lease` are zero too.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Version {
+    pub(super) revision: u64,
+    /// The position among the changes of the revision.
+    pub(super) sub: u32,
+    pub(super) create: u64,
+    pub(super) version: u64,
+    pub(super) lease: i64,
+}
+
+impl Version {
+    pub(super) fn is_deletion(&self) -> bool {
+        self.version == 0
+    }
+}
+
+/// A key's change as the disk keeps it.
+pub(super) type Entry = (Arc<str>, Version);
+
+type Versions = SmallVec<[Version; 1]>;
+
+/// All keys with the versions that are kept.
+#[derive(Debug, Default)]
+pub(super) struct Index {
+    keys: BTreeMap<Arc<str>, Versions>,
+    history: VecDeque<(u64, Arc<str>)>,
+    revision: u64,
+    compacted: u64,
+}
+
+/// A part of a range read.
+#[derive(Debug, Default)]
+pub(super) struct Chunk {
+    pub(super) entries: Vec<Entry>,
+    /// Live keys seen, with those beyond the limit.
+    pub(super) count: usize,
+    /// Where the next part starts, if there is one.
+    pub(super) next: Option<Arc<str>>,
+}
+
+impl Index {
+    /// From the entries on disk in any order. Returns what a compaction had begun to remove as well.
+    pub(super) fn load(entries: Vec<Entry>, revision: u64, compacted: u64) -> (Self, Vec<Entry>) {
+        let mut keys: BTreeMap<Arc<str>, Versions> = BTreeMap::new();
+        let mut last: Option<(Arc<str>, Versions)> = None;
+        for (key, version) in entries {
+            match &mut last {
+                Some((k, versions)) if **k == *key => versions.push(version),
+                _ => {
+                    if let Some((k, versions)) = last.replace((key, SmallVec::from([version]))) {
+                        keys.entry(k).or_default().extend(versions);
+                    }
+                }
+            }
+        }
+        if let Some((k, versions)) = last {
+            keys.entry(k).or_default().extend(versions);
+        }
+        let mut history = Vec::new();
+        let mut garbage = Vec::new();
+        keys.retain(|key, versions| {
+            versions.sort_unstable_by_key(|v| v.revision);
+            forget(key, versions, compacted, &mut garbage);
+            history.extend(
+                versions
+                    .iter()
+                    .filter(|v| v.revision > compacted)
+                    .map(|v| (v.revision, v.sub, key.clone())),
+            );
+            !versions.is_empty()
+        });
+        history.sort_unstable_by_key(|(revision, sub, _)| (*revision, *sub));
+        let index = Self {
+            keys,
+            history: history.into_iter().map(|(r, _, key)| (r, key)).collect(),
+            revision,
+            compacted,
+        };
+        (index, garbage)
+    }
+
+    pub(super) fn revision(&self) -> u64 {
+        self.revision
+    }
+
+    pub(super) fn compacted(&self) -> u64 {
+        self.compacted
+    }
+
+    /// How many changes are kept for watches that resume.
+    pub(super) fn history_len(&self) -> usize {
+        self.history.len()
+    }
+
+    /// The revision of the change that is `from_end` changes before the newest.
+    pub(super) fn history_revision(&self, from_end: usize) -> Option<u64> {
+        let at = self.history.len().checked_sub(from_end)?;
+        self.history.get(at).map(|(revision, _)| *revision)
+    }
+
+    /// The newest version of a key, unless it is deleted, with the shared key.
+    pub(super) fn current(&self, key: &str) -> Option<(&Arc<str>, &Version)> {
+        let (key, versions) = self.keys.get_key_value(key)?;
+        let last = versions.last().filter(|v| !v.is_deletion())?;
+        Some((key, last))
+    }
+
+    /// The key as the index shares it.
+    pub(super) fn shared_key(&self, key: &str) -> Option<Arc<str>> {
+        self.keys.get_key_value(key).map(|(k, _)| k.clone())
+    }
+
+    /// The version of a key at a revision, unless it did not exist then.
+    pub(super) fn at(&self, key: &str, revision: u64) -> Option<(&Arc<str>, &Version)> {
+        let (key, versions) = self.keys.get_key_value(key)?;
+        Some((key, visible(versions, revision)?))
+    }
+
+    /// Live keys of `start..end` at a revision, at most `examine` of them; entries stop at `limit`.
+    pub(super) fn range(
+        &self,
+        start: &str,
+        end: &str,
+        revision: u64,
+        limit: usize,
+        examine: usize,
+    ) -> Chunk {
+        let mut chunk = Chunk::default();
+        if start >= end {
+            return chunk;
+        }
+        let bounds = (Bound::Included(start), Bound::Excluded(end));
+        for (examined, (key, versions)) in self.keys.range::<str, _>(bounds).enumerate() {
+            if examined == examine {
+                chunk.next = Some(key.clone());
+                break;
+            }
+            if let Some(version) = visible(versions, revision) {
+                chunk.count += 1;
+                if chunk.entries.len() < limit {
+                    chunk.entries.push((key.clone(), *version));
+                }
+            }
+        }
+        chunk
+    }
+
+    /// Every live key with a lease.
+    pub(super) fn leased(&self) -> impl Iterator<Item = (&Arc<str>, i64)> {
+        self.keys.iter().filter_map(|(key, versions)| {
+            let last = versions.last()?;
+            (last.lease != 0).then_some((key, last.lease))
+        })
+    }
+
+    /// How many keys have versions.
+    #[cfg(test)]
+    pub(super) fn len(&self) -> usize {
+        self.keys.len()
+    }
+
+    /// Changes after a revision below a prefix, at most about `limit`, looking at no more than `examine`; never half of a
+    /// revision. Returns the revision up to which nothing is missing.
+    pub(super) fn changes(
+        &self,
+        prefix: &str,
+        after: u64,
+        upto: u64,
+        limit: usize,
+        examine: usize,
+    ) -> (Vec<Entry>, u64) {
+        let start = self
+            .history
+            .partition_point(|(revision, _)| *revision <= after);
+        let mut found = Vec::new();
+        let mut reached = after;
+        for (examined, (revision, key)) in self.history.range(start..).enumerate() {
+            if *revision > upto {
+                break;
+            }
+            if *revision != reached && (found.len() >= limit || examined >= examine) {
+                return (found, reached);
+            }
+            reached = *revision;
+            if key.starts_with(prefix) {
+                let exact = self.keys.get(key).and_then(|versions| {
+                    let at = versions
+                        .binary_search_by_key(revision, |v| v.revision)
+                        .ok()?;
+                    versions.get(at)
+                });
+                found.extend(exact.map(|version| (key.clone(), *version)));
+            }
+        }
+        (found, upto)
+    }
+
+    /// Takes over committed changes in commit order.
+    pub(super) fn apply(&mut self, entries: impl Iterator<Item = Entry>) {
+        for (key, version) in entries {
+            self.revision = version.revision;
+            self.history.push_back((version.revision, key.clone()));
+            self.keys.entry(key).or_default().push(version);
+        }
+    }
+
+    /// From now on reads before `revision` are refused.
+    pub(super) fn set_compacted(&mut self, revision: u64) {
+        self.compacted = self.compacted.max(revision);
+    }
+
+    /// Forgets the next few changes up to the compacted revision; returns what can be removed, or `None` when all is done.
+    pub(super) fn forget_some(&mut self, limit: usize) -> Option<Vec<Entry>> {
+        let mut garbage = Vec::new();
+        for step in 0..limit {
+            match self.history.front() {
+                Some((revision, _)) if *revision <= self.compacted => {}
+                _ if step == 0 => return None,
+                _ => break,
+            }
+            let Some((_, key)) = self.history.pop_front() else {
+                break;
+            };
+            if let Some(versions) = self.keys.get_mut(&key) {
+                forget(&key, versions, self.compacted, &mut garbage);
+                if versions.is_empty() {
+                    self.keys.remove(&key);
+                }
+            }
+        }
+        Some(garbage)
+    }
+}
+
+/// The version that a read at `revision` sees.
+fn visible(versions: &[Version], revision: u64) -> Option<&Version> {
+    let after = match versions {
+        [only] => usize::from(only.revision <= revision),
+        many => many.partition_point(|v| v.revision <= revision),
+    };
+    versions
+        .get(after.checked_sub(1)?)
+        .filter(|v| !v.is_deletion())
+}
+
+/// Drops the versions that no read at or after `compacted` sees.
+fn forget(key: &Arc<str>, versions: &mut Versions, compacted: u64, garbage: &mut Vec<Entry>) {
+    let kept_from = versions.partition_point(|v| v.revision <= compacted);
+    let Some(newest) = kept_from.checked_sub(1) else {
+        return;
+    };
+    let dead = newest + usize::from(versions[newest].is_deletion());
+    garbage.extend(versions.drain(..dead).map(|version| (key.clone(), version)));
+    if dead > 0 {
+        versions.shrink_to_fit();
+    }
+}
+
+#[cfg(test)]
+mod tests;
