@@ -124,6 +124,7 @@ pub trait ErasedStrategy: Send + Sync {
     fn prepare_for_finalize(&self, new: &mut AnyObject, old: &AnyObject);
     fn generation_changed(&self, new: &AnyObject, old: &AnyObject) -> Option<bool>;
     fn validate(&self, object: &AnyObject) -> ErrorList;
+    fn validate_create(&self, object: &AnyObject) -> ErrorList;
     fn validate_update(&self, new: &AnyObject, old: &AnyObject) -> ErrorList;
     fn validate_status_update(&self, new: &AnyObject, old: &AnyObject) -> ErrorList;
     fn warnings(&self, object: &AnyObject) -> Vec<String>;
@@ -232,6 +233,10 @@ impl<S: Strategy> ErasedStrategy for Erased<S> {
 
     fn validate(&self, object: &AnyObject) -> ErrorList {
         self.strategy.validate(typed(object))
+    }
+
+    fn validate_create(&self, object: &AnyObject) -> ErrorList {
+        self.strategy.validate_create(typed(object))
     }
 
     fn validate_update(&self, new: &AnyObject, old: &AnyObject) -> ErrorList {

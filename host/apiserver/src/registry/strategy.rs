@@ -60,6 +60,11 @@ pub trait Strategy: Send + Sync + 'static {
         Vec::new()
     }
 
+    /// Runs besides `validate` on a create: what only an update may set.
+    fn validate_create(&self, _object: &Self::Object) -> ErrorList {
+        Vec::new()
+    }
+
     /// Runs besides `validate` on an update of the main resource: immutable fields.
     fn validate_update(&self, _new: &Self::Object, _old: &Self::Object) -> ErrorList {
         Vec::new()
