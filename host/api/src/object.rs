@@ -3,6 +3,8 @@
 //! Invariants: `bytes` is one JSON document with `metadata.resourceVersion` equal to `revision`; `header` is what was read
 //! from those bytes and nothing else. Reads hand out `bytes` as they are; only writers and judges build a tree.
 
+mod decode;
+
 use std::{fmt, sync::Arc};
 
 use bytes::Bytes;
