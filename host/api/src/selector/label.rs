@@ -260,6 +260,20 @@ impl LabelSelector {
         !self.nothing && self.requirements.iter().all(|r| r.matches(labels))
     }
 
+    /// The value that a label must have, if there is exactly one.
+    pub fn exact(&self, key: &str) -> Option<&str> {
+        let mut equal = self.requirements.iter().filter(|r| {
+            let one = matches!(
+                r.operator,
+                Operator::Equals | Operator::DoubleEquals | Operator::In
+            );
+            r.key == key && one && r.values.len() == 1
+        });
+        equal
+            .next()
+            .map(|requirement| requirement.values[0].as_str())
+    }
+
     /// Whether it restricts nothing.
     pub fn is_everything(&self) -> bool {
         !self.nothing && self.requirements.is_empty()
