@@ -113,9 +113,12 @@ impl Objects {
         }
         match part {
             Part::Status => {
+                // Built-in kinds take annotations by way of their status; a Deployment's revision depends on it.
                 let status = object["status"].take();
+                let annotations = object["metadata"]["annotations"].take();
                 object = old.clone();
                 set_or_remove(&mut object, "status", status);
+                set_or_remove(&mut object["metadata"], "annotations", annotations);
             }
             Part::Main => {
                 if has_status {
