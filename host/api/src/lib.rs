@@ -7,6 +7,7 @@ pub mod field;
 pub mod gvk;
 pub mod kind;
 pub mod object;
+pub mod patch;
 pub mod quantity;
 pub mod resource;
 pub mod selector;
