@@ -3,23 +3,55 @@
 mod cells;
 mod checks;
 mod config_map;
+mod controller_revision;
+mod deployment;
 mod describe;
+mod endpoint_slice;
+mod endpoints;
+mod event;
 mod fill;
+mod lease;
 mod namespace;
 mod node;
 pub(crate) mod pod;
+mod priority_class;
+mod replica_set;
+mod replicas;
+mod replication_controller;
+mod secret;
 mod semantic;
+mod service;
+mod service_account;
 
 use std::sync::Arc;
 
-use super::erased::{ErasedStrategy, erase};
+use super::{
+    allocation::Allocators,
+    erased::{ErasedStrategy, erase},
+};
 
-/// Every built-in kind.
-pub fn built_in() -> Vec<Arc<dyn ErasedStrategy>> {
+/// Every built-in kind. Services take their numbers from `allocators`, which must have adopted the stored ones.
+pub fn built_in(allocators: &Arc<Allocators>) -> Vec<Arc<dyn ErasedStrategy>> {
+    let services = service::ServiceStrategy {
+        allocators: Arc::clone(allocators),
+    };
     vec![
         erase(namespace::NamespaceStrategy),
         erase(config_map::ConfigMapStrategy),
+        erase(secret::SecretStrategy),
+        erase(service_account::ServiceAccountStrategy),
         erase(pod::PodStrategy),
         erase(node::NodeStrategy),
+        erase(services),
+        erase(endpoints::EndpointsStrategy),
+        erase(event::EventStrategy),
+        erase(replication_controller::ReplicationControllerStrategy),
+        erase(event::EventsEventStrategy),
+        erase(deployment::DeploymentStrategy),
+        erase(replica_set::ReplicaSetStrategy),
+        erase(controller_revision::ControllerRevisionStrategy),
+        erase(lease::LeaseStrategy),
+        erase(endpoint_slice::EndpointSliceStrategy),
+        erase(priority_class::PriorityClassStrategy),
     ]
 }

@@ -1,0 +1,211 @@
+//! Numbers that no two Services share: cluster IPs and node ports.
+//!
+//! Invariants: a number is free, or taken by a reservation under way, or held by a stored Service; what is stored is the truth,
+//! and [`Allocators::adopt`] rebuilds the rest from it at start. All of this is kept within one process: as soon as several
+//! API servers share one etcd, the numbers have to be claimed there.
+//!
+//! Lock order: each pool has one lock, held for one operation; no two are held together.
+
+mod cluster_ips;
+mod pool;
+#[cfg(test)]
+mod tests;
+
+use std::{collections::BTreeSet, net::IpAddr, ops::RangeInclusive, sync::Arc};
+
+use k8s_openapi::api::core::v1::Service;
+
+use cluster_ips::ClusterIps;
+pub use cluster_ips::{ClusterIpRange, RangeError};
+use pool::Pool;
+pub(super) use pool::Refusal;
+
+use super::strategy::Reservation;
+
+/// `10.96.0.0/16`.
+pub const DEFAULT_CLUSTER_IP_RANGE: &str = "10.96.0.0/16";
+/// `30000-32767`.
+pub const DEFAULT_NODE_PORTS: RangeInclusive<u16> = 30000..=32767;
+
+/// The pools of one cluster.
+pub struct Allocators {
+    /// One for each family; the first is the default.
+    cluster_ips: Vec<ClusterIps>,
+    node_ports: Pool,
+}
+
+impl Allocators {
+    /// Pools in which everything is free. `ranges`: one of each family at most, the default first.
+    pub fn new(ranges: &[ClusterIpRange], node_ports: RangeInclusive<u16>) -> Arc<Self> {
+        let (first, last) = (u32::from(*node_ports.start()), u32::from(*node_ports.end()));
+        Arc::new(Self {
+            cluster_ips: ranges.iter().map(ClusterIps::new).collect(),
+            node_ports: Pool::new(first, last, 32, (16, 128)),
+        })
+    }
+
+    /// Marks what a stored Service holds; for the start, before the first request.
+    pub fn adopt(&self, service: &Service) {
+        let held = Held::of(service);
+        for ip in held.ips {
+            if let Some(pool) = self.pool_of(ip) {
+                pool.adopt(ip);
+            }
+        }
+        for port in held.ports {
+            self.node_ports.adopt(port.into());
+        }
+    }
+
+    /// The address of the `kubernetes` Service: the first of the default range.
+    pub fn kubernetes_service_ip(&self) -> Option<IpAddr> {
+        self.cluster_ips.first().map(ClusterIps::first)
+    }
+
+    /// The families that this cluster has, the default first: `IPv4`, `IPv6`.
+    pub(super) fn families(&self) -> impl Iterator<Item = &'static str> {
+        self.cluster_ips.iter().map(ClusterIps::family)
+    }
+
+    /// Gives back what a deleted Service held.
+    pub(super) fn release(&self, service: &Service) {
+        self.give_back(&Held::of(service));
+    }
+
+    /// Begins a reservation; what `old` holds and the stored object will not hold any more is given back on commit.
+    pub(super) fn begin(self: &Arc<Self>, dry_run: bool) -> Transaction {
+        Transaction {
+            allocators: Arc::clone(self),
+            fresh: Held::default(),
+            obsolete: Held::default(),
+            keep: !dry_run,
+        }
+    }
+
+    fn pool_of(&self, ip: IpAddr) -> Option<&ClusterIps> {
+        let mut pools = self.cluster_ips.iter();
+        pools.find(|pool| pool.is_ipv4() == ip.is_ipv4())
+    }
+
+    fn give_back(&self, held: &Held) {
+        for ip in &held.ips {
+            if let Some(pool) = self.pool_of(*ip) {
+                pool.give_back(*ip);
+            }
+        }
+        for port in &held.ports {
+            self.node_ports.give_back((*port).into());
+        }
+    }
+}
+
+/// The numbers that a Service holds.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(super) struct Held {
+    pub(super) ips: BTreeSet<IpAddr>,
+    pub(super) ports: BTreeSet<u16>,
+}
+
+impl Held {
+    pub(super) fn of(service: &Service) -> Self {
+        let Some(spec) = &service.spec else {
+            return Self::default();
+        };
+        let ips = spec.cluster_ips.iter().flatten().chain(&spec.cluster_ip);
+        let node_ports = spec.ports.iter().flatten().filter_map(|p| p.node_port);
+        Self {
+            ips: ips.filter_map(|ip| ip.parse().ok()).collect(),
+            ports: node_ports
+                .chain(spec.health_check_node_port)
+                .filter_map(|port| u16::try_from(port).ok())
+                .filter(|port| *port != 0)
+                .collect(),
+        }
+    }
+
+    fn without(&self, other: &Self) -> Self {
+        Self {
+            ips: self.ips.difference(&other.ips).copied().collect(),
+            ports: self.ports.difference(&other.ports).copied().collect(),
+        }
+    }
+}
+
+/// Numbers taken for one write. Dropping it without `commit` gives them back.
+pub(super) struct Transaction {
+    allocators: Arc<Allocators>,
+    fresh: Held,
+    obsolete: Held,
+    /// Whether a commit keeps anything: not in a dry run.
+    keep: bool,
+}
+
+impl Transaction {
+    /// Takes a certain address.
+    pub(super) fn take_ip(&mut self, ip: IpAddr) -> Result<(), Refusal> {
+        let pool = self.allocators.pool_of(ip);
+        pool.ok_or(Refusal::OutOfRange)?.take(ip)?;
+        self.fresh.ips.insert(ip);
+        Ok(())
+    }
+
+    /// Takes any address of a family.
+    pub(super) fn take_any_ip(&mut self, ipv4: bool) -> Result<IpAddr, Refusal> {
+        let mut pools = self.allocators.cluster_ips.iter();
+        let pool = pools.find(|pool| pool.is_ipv4() == ipv4);
+        let ip = pool.ok_or(Refusal::OutOfRange)?.take_any()?;
+        self.fresh.ips.insert(ip);
+        Ok(ip)
+    }
+
+    /// Takes a certain node port.
+    pub(super) fn take_port(&mut self, port: u16) -> Result<(), Refusal> {
+        self.allocators.node_ports.take(port.into())?;
+        self.fresh.ports.insert(port);
+        Ok(())
+    }
+
+    /// Takes any node port.
+    pub(super) fn take_any_port(&mut self) -> Result<u16, Refusal> {
+        let port = self.allocators.node_ports.take_any()?;
+        let port = u16::try_from(port).map_err(|_| Refusal::OutOfRange)?;
+        self.fresh.ports.insert(port);
+        Ok(port)
+    }
+
+    /// Whether this transaction has taken the port.
+    pub(super) fn has_port(&self, port: u16) -> bool {
+        self.fresh.ports.contains(&port)
+    }
+
+    /// What the old object holds and the new one does not is given back on commit.
+    pub(super) fn replaces(&mut self, old: &Held, new: &Held) {
+        self.obsolete = old.without(new);
+    }
+
+    /// The valid node ports, for messages: `30000-32767`.
+    pub(super) fn port_range(&self) -> String {
+        self.allocators.node_ports.range()
+    }
+
+    /// The valid addresses of a family, for messages: `10.96.0.0/16`.
+    pub(super) fn ip_range(&self, ip: IpAddr) -> String {
+        let pool = self.allocators.pool_of(ip);
+        pool.map_or_else(String::new, ClusterIps::range)
+    }
+}
+
+impl Reservation for Transaction {
+    fn commit(mut self: Box<Self>) {
+        if self.keep {
+            self.fresh = Held::default();
+            self.allocators.give_back(&self.obsolete);
+        }
+    }
+}
+
+impl Drop for Transaction {
+    fn drop(&mut self) {
+        self.allocators.give_back(&self.fresh);
+    }
+}
