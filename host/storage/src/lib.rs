@@ -10,6 +10,7 @@
 pub mod embedded;
 pub mod engine;
 mod hub;
+pub mod watch_cache;
 
 pub use embedded::{Embedded, EmbeddedOptions};
 pub use engine::{
@@ -18,3 +19,4 @@ pub use engine::{
     WatchStream,
 };
 pub use pilothouse_api::Revision;
+pub use watch_cache::{CacheError, CacheEvent, CacheList, CacheWatch, EventType, WatchCache};

@@ -1,0 +1,91 @@
+//! One change as watches see it, with its wire form made at most once for all of them.
+
+use std::sync::{Arc, OnceLock};
+
+use bytes::Bytes;
+use pilothouse_api::{Revision, SharedObject};
+
+/// `type` of a watch event.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum EventType {
+    Added,
+    Modified,
+    Deleted,
+}
+
+impl EventType {
+    /// As the API writes it.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Added => "ADDED",
+            Self::Modified => "MODIFIED",
+            Self::Deleted => "DELETED",
+        }
+    }
+}
+
+/// A change of one object.
+#[derive(Debug)]
+pub struct CacheEvent {
+    pub kind: EventType,
+    /// The new state; for a deletion the last state with the deletion's revision as its `resourceVersion`.
+    pub object: SharedObject,
+    /// The state before, if there was one.
+    pub previous: Option<SharedObject>,
+    pub revision: Revision,
+    frames: [OnceLock<Bytes>; 3],
+    departed: OnceLock<SharedObject>,
+}
+
+impl CacheEvent {
+    pub(super) fn new(
+        kind: EventType,
+        object: SharedObject,
+        previous: Option<SharedObject>,
+        revision: Revision,
+    ) -> Self {
+        Self {
+            kind,
+            object,
+            previous,
+            revision,
+            frames: Default::default(),
+            departed: OnceLock::new(),
+        }
+    }
+
+    /// The line of a JSON watch, `{"type":"ADDED","object":…}` and a newline, as a watch with a selector calls the change: an
+    /// object that enters its sight is `Added`, one that leaves it is `Deleted`.
+    pub fn frame(&self, kind: EventType) -> Bytes {
+        let frame = self.frames[kind as usize].get_or_init(|| {
+            let object = match kind {
+                EventType::Deleted => self.departed(),
+                _ => &self.object,
+            };
+            frame(kind, &object.bytes)
+        });
+        frame.clone()
+    }
+
+    /// What a watch is shown whose sight the object leaves: the state before, with this change's revision.
+    pub fn departed(&self) -> &SharedObject {
+        match (&self.previous, self.kind) {
+            (Some(previous), EventType::Modified) => self.departed.get_or_init(|| {
+                let departed = previous.at_revision(self.revision);
+                departed.map_or_else(|_| previous.clone(), Arc::new) // its bytes have been decoded before
+            }),
+            _ => &self.object,
+        }
+    }
+}
+
+fn frame(kind: EventType, object: &[u8]) -> Bytes {
+    let parts: [&[u8]; 5] = [
+        br#"{"type":""#,
+        kind.as_str().as_bytes(),
+        br#"","object":"#,
+        object,
+        b"}\n",
+    ];
+    parts.concat().into()
+}
