@@ -8,6 +8,7 @@ use serde_json::{Value, json};
 use crate::{
     cluster::{DeleteOptions, Propagation, Resource, Status},
     controller::ObjectExt,
+    objects::Time,
 };
 
 pub(super) type ObjectKey = (Resource, String, String);
@@ -198,7 +199,7 @@ impl Objects {
             return Ok(());
         }
         if !object.is_deleting() {
-            object["metadata"]["deletionTimestamp"] = json!(now);
+            object["metadata"]["deletionTimestamp"] = json!(later(now, grace));
             object["metadata"]["deletionGracePeriodSeconds"] = json!(grace);
             object["metadata"]["generation"] = json!(object.generation() + 1);
             self.put(key, object);
@@ -212,6 +213,12 @@ impl Objects {
         self.by_key.insert(key, object.clone());
         object
     }
+}
+
+/// The deletion timestamp is when the grace period ends.
+fn later(now: &str, seconds: u32) -> Time {
+    let now = serde_json::from_value::<Time>(json!(now)).unwrap_or_default();
+    now.plus_seconds(seconds.into())
 }
 
 /// Pods that run on a node end gracefully; everything else at once.
