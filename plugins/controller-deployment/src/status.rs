@@ -45,13 +45,12 @@ pub(crate) fn condition(
 /// Puts a condition in place of the one of its type. One of the same status and reason stays as it is; one of the same
 /// status keeps its transition time.
 pub(crate) fn set_condition(conditions: &mut Vec<Condition>, mut condition: Condition) {
-    if let Some(current) = find_condition(conditions, &condition.kind) {
-        if current.status == condition.status {
-            if current.reason == condition.reason {
-                return;
-            }
-            condition.last_transition_time = current.last_transition_time;
+    let current = find_condition(conditions, &condition.kind);
+    if let Some(current) = current.filter(|current| current.status == condition.status) {
+        if current.reason == condition.reason {
+            return;
         }
+        condition.last_transition_time = current.last_transition_time;
     }
     remove_condition(conditions, &condition.kind);
     conditions.push(condition);

@@ -80,9 +80,10 @@ fn the_new_replica_set_fills_the_room_there_is() {
 
 #[test]
 fn old_replica_sets_shrink_within_the_bounds() {
-    let size = |wanted, available| Size { wanted, available };
     // replicas, surge, unavailable, old, new, expected
-    let cases: &[(i32, i32, i32, &[Size], Size, &[i32])] = &[
+    type Case<'a> = (i32, i32, i32, &'a [Size], Size, &'a [i32]);
+    let size = |wanted, available| Size { wanted, available };
+    let cases: &[Case] = &[
         // The start: nothing new is available, so only what may be unavailable goes.
         (10, 3, 2, &[size(10, 10)], size(3, 0), &[8]),
         // A full new set that never gets available leaves the old one alone when one of its pods fails.
@@ -156,7 +157,8 @@ fn scaling_in_the_middle_of_a_rollout_is_proportional() {
         created_ms,
     };
     // replicas, surge, shares (newest last), status.replicas, expected
-    let cases: &[(i32, i32, Vec<Share>, i32, &[i32])] = &[
+    type Case = (i32, i32, Vec<Share>, i32, &'static [i32]);
+    let cases: &[Case] = &[
         (
             15,
             3,
