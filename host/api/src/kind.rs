@@ -9,6 +9,7 @@ use crate::status::Status;
 pub trait Kind:
     Resource
     + Metadata<Ty = ObjectMeta>
+    + schemars::JsonSchema
     + Clone
     + Default
     + std::fmt::Debug
@@ -44,6 +45,7 @@ macro_rules! kinds {
 }
 
 kinds! {
+    crate::plugin_kind::Plugin,
     k8s_openapi::api::core::v1::ConfigMap,
     k8s_openapi::api::core::v1::Endpoints,
     k8s_openapi::api::core::v1::Event,

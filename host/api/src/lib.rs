@@ -8,6 +8,7 @@ pub mod gvk;
 pub mod kind;
 pub mod object;
 pub mod patch;
+pub mod plugin_kind;
 pub mod quantity;
 pub mod resource;
 pub mod selector;

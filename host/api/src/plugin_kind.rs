@@ -1,0 +1,251 @@
+//! `Plugin`, the kind by which plugins are installed, configured and watched: `plugins.pilothouse.dev/v1alpha1`,
+//! cluster-scoped. A file in the plugin directory becomes such an object too.
+
+use k8s_openapi::{
+    Metadata, Resource,
+    api::{admissionregistration::v1::RuleWithOperations, rbac::v1::PolicyRule},
+    apimachinery::pkg::apis::meta::v1::{Condition, LabelSelector, ObjectMeta},
+};
+use schemars::{JsonSchema, Schema};
+use serde::{Deserialize, Serialize, Serializer, ser::SerializeStruct};
+use serde_json::{Map, Value, json};
+
+/// A component and what it may do.
+#[derive(Clone, Debug, Default, PartialEq, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", default)]
+#[schemars(rename = "dev.pilothouse.plugins.v1alpha1.Plugin", transform = add_type_meta)]
+pub struct Plugin {
+    /// Standard object's metadata. The name is that of the user `system:plugin:<name>` as whom the plugin acts.
+    pub metadata: ObjectMeta,
+    /// What the plugin is, when it is called, and what it may do.
+    pub spec: PluginSpec,
+    /// What became of it; written by the host alone.
+    #[schemars(with = "PluginStatus")]
+    pub status: Option<PluginStatus>,
+}
+
+/// What the plugin is, when it is called, and what it may do.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", default)]
+#[schemars(rename = "dev.pilothouse.plugins.v1alpha1.PluginSpec")]
+pub struct PluginSpec {
+    /// Where the component comes from.
+    pub source: PluginSource,
+    /// Handed to the plugin as it is.
+    #[serde(skip_serializing_if = "Map::is_empty")]
+    #[schemars(extend("x-kubernetes-preserve-unknown-fields" = true))]
+    pub config: Map<String, Value>,
+    /// Narrows which requests an admission plugin sees; all that its manifest names if absent.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "MatchRules")]
+    pub match_rules: Option<MatchRules>,
+    /// What a trap, a limit or an unloaded plugin means for the call: Fail or Ignore. The manifest's if absent.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "FailurePolicy")]
+    pub failure_policy: Option<FailurePolicy>,
+    /// What a call may use; the host's defaults for what is absent.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "PluginLimits")]
+    pub limits: Option<PluginLimits>,
+    /// The reads and writes of the cluster that the plugin may make, as RBAC rules.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub capabilities: Vec<PolicyRule>,
+}
+
+/// Where a component comes from.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", default)]
+#[schemars(rename = "dev.pilothouse.plugins.v1alpha1.PluginSource")]
+pub struct PluginSource {
+    /// A file, relative to the plugin directory.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub path: String,
+    /// `sha256:` and 64 hexadecimal digits that the component must have; anything if absent.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub digest: String,
+}
+
+/// Which requests reach an admission plugin, as webhook configurations say it.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", default)]
+#[schemars(rename = "dev.pilothouse.plugins.v1alpha1.MatchRules")]
+pub struct MatchRules {
+    /// Operations, groups, versions and resources; one of the rules must match.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub rules: Vec<RuleWithOperations>,
+    /// Labels of the object's namespace.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "LabelSelector")]
+    pub namespace_selector: Option<LabelSelector>,
+    /// Labels of the object.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "LabelSelector")]
+    pub object_selector: Option<LabelSelector>,
+}
+
+/// What a failed call means.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[schemars(rename = "dev.pilothouse.plugins.v1alpha1.FailurePolicy")]
+pub enum FailurePolicy {
+    /// The request is refused.
+    #[default]
+    Fail,
+    /// The plugin is passed over.
+    Ignore,
+}
+
+/// What a call may use.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", default)]
+#[schemars(rename = "dev.pilothouse.plugins.v1alpha1.PluginLimits")]
+pub struct PluginLimits {
+    /// Running time in milliseconds.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "i64")]
+    pub time_ms: Option<i64>,
+    /// Memory of an instance in bytes.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "i64")]
+    pub memory_bytes: Option<i64>,
+    /// Bytes handed to the host in one step.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "i64")]
+    pub output_bytes: Option<i64>,
+    /// Calls of the host.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "i64")]
+    pub host_calls: Option<i64>,
+}
+
+/// What became of a plugin.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", default)]
+#[schemars(rename = "dev.pilothouse.plugins.v1alpha1.PluginStatus")]
+pub struct PluginStatus {
+    /// `sha256:…` of the component that serves.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub digest: String,
+    /// The interfaces that it exports.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub interfaces: Vec<String>,
+    /// `Compiled`, `ContractPassed`, `Ready`, `Degraded`.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    #[schemars(extend("x-kubernetes-list-type" = "map", "x-kubernetes-list-map-keys" = ["type"]))]
+    pub conditions: Vec<Condition>,
+    /// The digest that serves.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub active_revision: String,
+    /// The digest that served before it.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub previous_revision: String,
+    /// One word for people.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub state: String,
+    /// Calls since the plugin was loaded.
+    pub calls: i64,
+    /// Traps since the plugin was loaded.
+    pub traps: i64,
+    /// The median of a call in microseconds.
+    pub p50_micros: i64,
+    /// The time in microseconds that 99 of 100 calls do not exceed.
+    pub p99_micros: i64,
+    /// When the active revision was loaded.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    #[schemars(extend("format" = "date-time"))]
+    pub loaded_at: String,
+}
+
+impl Resource for Plugin {
+    const API_VERSION: &'static str = "plugins.pilothouse.dev/v1alpha1";
+    const GROUP: &'static str = "plugins.pilothouse.dev";
+    const KIND: &'static str = "Plugin";
+    const VERSION: &'static str = "v1alpha1";
+    const URL_PATH_SEGMENT: &'static str = "plugins";
+    type Scope = k8s_openapi::ClusterResourceScope;
+}
+
+impl k8s_openapi::ListableResource for Plugin {
+    const LIST_KIND: &'static str = "PluginList";
+}
+
+impl Metadata for Plugin {
+    type Ty = ObjectMeta;
+
+    fn metadata(&self) -> &ObjectMeta {
+        &self.metadata
+    }
+
+    fn metadata_mut(&mut self) -> &mut ObjectMeta {
+        &mut self.metadata
+    }
+}
+
+impl Serialize for Plugin {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let fields = 4 + usize::from(self.status.is_some());
+        let mut state = serializer.serialize_struct(Self::KIND, fields)?;
+        state.serialize_field("apiVersion", Self::API_VERSION)?;
+        state.serialize_field("kind", Self::KIND)?;
+        state.serialize_field("metadata", &self.metadata)?;
+        state.serialize_field("spec", &self.spec)?;
+        if let Some(status) = &self.status {
+            state.serialize_field("status", status)?;
+        }
+        state.end()
+    }
+}
+
+fn add_type_meta(schema: &mut Schema) {
+    if let Some(Value::Object(properties)) = schema.get_mut("properties") {
+        for name in ["apiVersion", "kind"] {
+            properties.insert(name.to_owned(), json!({ "type": "string" }));
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Kind;
+
+    #[test]
+    fn a_manifest_is_read_and_written() {
+        let manifest = json!({
+            "apiVersion": "plugins.pilothouse.dev/v1alpha1",
+            "kind": "Plugin",
+            "metadata": {"name": "deny-latest"},
+            "spec": {
+                "source": {"path": "deny-latest.wasm"},
+                "config": {"any": [1, {"thing": null}]},
+                "matchRules": {
+                    "rules": [{"apiGroups": [""], "apiVersions": ["v1"], "operations": ["CREATE"], "resources": ["pods"]}],
+                    "namespaceSelector": {"matchLabels": {"a": "b"}},
+                },
+                "failurePolicy": "Ignore",
+                "limits": {"timeMs": 50, "memoryBytes": 1048576},
+                "capabilities": [{"apiGroups": [""], "resources": ["pods"], "verbs": ["get"]}],
+            },
+        });
+        let plugin = Plugin::decode(manifest.to_string().as_bytes()).unwrap();
+        assert_eq!(plugin.spec.failure_policy, Some(FailurePolicy::Ignore));
+        assert_eq!(
+            plugin.spec.limits.as_ref().and_then(|l| l.time_ms),
+            Some(50)
+        );
+        let written: Value = serde_json::from_slice(&plugin.encode()).unwrap();
+        assert_eq!(written, manifest);
+    }
+
+    #[test]
+    fn wrong_types_are_bad_requests() {
+        for spec in [
+            json!({"config": []}),
+            json!({"failurePolicy": "Maybe"}),
+            json!({"limits": {"timeMs": "1"}}),
+        ] {
+            let manifest = json!({"metadata": {"name": "x"}, "spec": spec});
+            let status = Plugin::decode(manifest.to_string().as_bytes()).unwrap_err();
+            assert_eq!(status.code, 400, "{manifest}");
+        }
+    }
+}
