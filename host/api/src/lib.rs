@@ -13,6 +13,7 @@ pub mod quantity;
 pub mod resource;
 pub mod selector;
 pub mod status;
+pub mod strict;
 pub mod validation;
 
 pub use gvk::{GroupResource, GroupVersionKind, GroupVersionResource};
