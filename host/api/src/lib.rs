@@ -7,6 +7,7 @@ pub mod field;
 pub mod gvk;
 pub mod kind;
 pub mod object;
+pub mod openapi;
 pub mod patch;
 pub mod plugin_kind;
 pub mod quantity;

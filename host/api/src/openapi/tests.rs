@@ -1,0 +1,258 @@
+use std::collections::BTreeSet;
+
+use k8s_openapi::api::{apps::v1::Deployment, autoscaling::v1::Scale, core::v1};
+
+use super::*;
+use crate::{GroupVersionResource, plugin_kind::Plugin};
+
+const ALL: [&str; 8] = [
+    "create",
+    "delete",
+    "deletecollection",
+    "get",
+    "list",
+    "patch",
+    "update",
+    "watch",
+];
+
+fn served<T: JsonSchema + k8s_openapi::Resource>(namespaced: bool) -> Served {
+    Served {
+        resource: ResourceInfo {
+            gvr: GroupVersionResource::of(T::GROUP, T::VERSION, T::URL_PATH_SEGMENT),
+            kind: T::KIND.into(),
+            singular: T::KIND.to_lowercase().into(),
+            namespaced,
+            short_names: Vec::new(),
+            categories: Vec::new(),
+            selectable_fields: Vec::new(),
+            storage_prefix: T::URL_PATH_SEGMENT.into(),
+        },
+        verbs: ALL.map(str::to_owned).to_vec(),
+        schema: provider::<T>(),
+        subresources: Vec::new(),
+    }
+}
+
+fn subresource<T: JsonSchema + k8s_openapi::Resource>(name: &str) -> Subresource {
+    Subresource {
+        name: name.to_owned(),
+        kind: GroupVersionKind::of(T::GROUP, T::VERSION, T::KIND),
+        verbs: ["get", "patch", "update"].map(str::to_owned).to_vec(),
+        schema: provider::<T>(),
+    }
+}
+
+fn open_api() -> OpenApi {
+    let deployment = Served {
+        subresources: vec![
+            subresource::<Deployment>("status"),
+            subresource::<Scale>("scale"),
+        ],
+        ..served::<Deployment>(true)
+    };
+    OpenApi::new([
+        served::<v1::Pod>(true),
+        served::<v1::Node>(false),
+        deployment,
+        served::<Plugin>(false),
+    ])
+}
+
+fn document(path: &str) -> Value {
+    let open_api = open_api();
+    let document = open_api
+        .document(path)
+        .unwrap_or_else(|| panic!("no {path}"));
+    serde_json::from_slice(&document.bytes).unwrap()
+}
+
+fn schema<'a>(document: &'a Value, name: &str) -> &'a Value {
+    let found = &document["components"]["schemas"][name];
+    assert!(found.is_object(), "no component {name}");
+    found
+}
+
+#[test]
+fn the_index_names_every_document_by_its_hash() {
+    let open_api = open_api();
+    let index: Value = serde_json::from_slice(&open_api.index()).unwrap();
+    let paths: Vec<&String> = index["paths"].as_object().unwrap().keys().collect();
+    assert_eq!(
+        paths,
+        [
+            "api/v1",
+            "apis/apps/v1",
+            "apis/plugins.pilothouse.dev/v1alpha1"
+        ]
+    );
+    let hash = &open_api.document("apis/apps/v1").unwrap().hash;
+    assert_eq!(
+        index["paths"]["apis/apps/v1"]["serverRelativeURL"],
+        format!("/openapi/v3/apis/apps/v1?hash={hash}")
+    );
+    assert_eq!(
+        open_api.index(),
+        self::open_api().index(),
+        "a hash depends on the content alone"
+    );
+    assert!(open_api.document("apis/nothing/v1").is_none());
+}
+
+#[test]
+fn lists_carry_their_keys() {
+    let document = document("api/v1");
+    let pod_spec = schema(&document, "io.k8s.api.core.v1.PodSpec");
+    let containers = &pod_spec["properties"]["containers"];
+    assert_eq!(containers["x-kubernetes-list-type"], "map");
+    assert_eq!(containers["x-kubernetes-list-map-keys"], json!(["name"]));
+    assert_eq!(containers["x-kubernetes-patch-strategy"], "merge");
+    assert_eq!(containers["x-kubernetes-patch-merge-key"], "name");
+    let volumes = &pod_spec["properties"]["volumes"];
+    assert_eq!(volumes["x-kubernetes-patch-strategy"], "merge,retainKeys");
+    assert_eq!(
+        pod_spec["properties"]["nodeSelector"]["x-kubernetes-map-type"],
+        "atomic"
+    );
+    let ports = &schema(&document, "io.k8s.api.core.v1.Container")["properties"]["ports"];
+    assert_eq!(
+        ports["x-kubernetes-list-map-keys"],
+        json!(["containerPort", "protocol"])
+    );
+    assert_eq!(ports["x-kubernetes-patch-merge-key"], "containerPort");
+    let selector = schema(&document, "io.k8s.api.core.v1.NodeSelector");
+    assert_eq!(selector["x-kubernetes-map-type"], "atomic");
+    let port = schema(&document, "io.k8s.apimachinery.pkg.util.intstr.IntOrString");
+    assert_eq!(port["format"], "int-or-string");
+}
+
+#[test]
+fn kinds_are_found_by_their_coordinates() {
+    let document = document("apis/apps/v1");
+    let gvk = json!({"group": "apps", "version": "v1", "kind": "Deployment"});
+    let deployment = schema(&document, "io.k8s.api.apps.v1.Deployment");
+    assert_eq!(deployment["x-kubernetes-group-version-kind"], json!([gvk]));
+    assert!(deployment["description"].as_str().unwrap().len() > 20);
+    assert_eq!(deployment.get("required"), None);
+    let list = schema(&document, "io.k8s.api.apps.v1.DeploymentList");
+    assert_eq!(
+        list["x-kubernetes-group-version-kind"][0]["kind"],
+        "DeploymentList"
+    );
+
+    let paths = document["paths"].as_object().unwrap();
+    let names: BTreeSet<&str> = paths.keys().map(String::as_str).collect();
+    let base = "/apis/apps/v1/namespaces/{namespace}/deployments";
+    let item = format!("{base}/{{name}}");
+    let (status, scale) = (format!("{item}/status"), format!("{item}/scale"));
+    let expected = ["/apis/apps/v1/deployments", base, &item, &status, &scale];
+    assert_eq!(names, expected.into_iter().collect());
+    for (path, method, id, action) in [
+        (base, "get", "listAppsV1NamespacedDeployment", "list"),
+        (base, "post", "createAppsV1NamespacedDeployment", "post"),
+        (
+            base,
+            "delete",
+            "deleteAppsV1CollectionNamespacedDeployment",
+            "deletecollection",
+        ),
+        (&*item, "get", "readAppsV1NamespacedDeployment", "get"),
+        (&*item, "put", "replaceAppsV1NamespacedDeployment", "put"),
+        (&*item, "patch", "patchAppsV1NamespacedDeployment", "patch"),
+        (
+            &*item,
+            "delete",
+            "deleteAppsV1NamespacedDeployment",
+            "delete",
+        ),
+        (
+            &*status,
+            "patch",
+            "patchAppsV1NamespacedDeploymentStatus",
+            "patch",
+        ),
+        (
+            "/apis/apps/v1/deployments",
+            "get",
+            "listAppsV1DeploymentForAllNamespaces",
+            "list",
+        ),
+    ] {
+        let operation = &paths[path][method];
+        assert_eq!(operation["operationId"], id, "{method} {path}");
+        assert_eq!(operation["x-kubernetes-action"], action, "{method} {path}");
+        assert_eq!(
+            operation["x-kubernetes-group-version-kind"], gvk,
+            "{method} {path}"
+        );
+    }
+    let scale = &paths[&*scale]["get"]["x-kubernetes-group-version-kind"];
+    assert_eq!(scale["kind"], "Scale");
+    for (path, method) in [(&*item, "patch"), (&*item, "put"), (base, "post")] {
+        let parameters = paths[path][method]["parameters"].as_array().unwrap();
+        assert!(
+            parameters.iter().any(|p| p["name"] == "fieldValidation"),
+            "{method} {path}"
+        );
+    }
+}
+
+/// Every reference leads to a component, and one beside other words stands in `allOf`.
+fn check_references(value: &Value, components: &Map<String, Value>) {
+    match value {
+        Value::Object(object) => {
+            if let Some(Value::String(reference)) = object.get("$ref") {
+                let name = reference.strip_prefix("#/components/schemas/").unwrap();
+                assert!(components.contains_key(name), "{name}");
+                assert_eq!(object.len(), 1, "{value}");
+            }
+            object
+                .values()
+                .for_each(|value| check_references(value, components));
+        }
+        Value::Array(elements) => {
+            elements
+                .iter()
+                .for_each(|value| check_references(value, components));
+        }
+        _ => {}
+    }
+}
+
+#[test]
+fn documents_are_whole() {
+    for path in [
+        "api/v1",
+        "apis/apps/v1",
+        "apis/plugins.pilothouse.dev/v1alpha1",
+    ] {
+        let document = document(path);
+        let components = document["components"]["schemas"].as_object().unwrap();
+        check_references(&document, components);
+        let text = document.to_string();
+        assert!(!text.contains("x-kubernetes-int-or-string"), "{path}");
+        assert!(!text.contains("\"$defs\""), "{path}");
+    }
+}
+
+#[test]
+fn our_own_kind_explains_itself() {
+    let document = document("apis/plugins.pilothouse.dev/v1alpha1");
+    let plugin = schema(&document, "dev.pilothouse.plugins.v1alpha1.Plugin");
+    assert_eq!(
+        plugin["x-kubernetes-group-version-kind"][0]["kind"],
+        "Plugin"
+    );
+    assert_eq!(plugin["properties"]["kind"]["type"], "string");
+    let spec = schema(&document, "dev.pilothouse.plugins.v1alpha1.PluginSpec");
+    assert_eq!(
+        spec["properties"]["config"]["x-kubernetes-preserve-unknown-fields"],
+        true
+    );
+    assert!(spec["properties"]["capabilities"]["description"].is_string());
+    let patch = &document["paths"]["/apis/plugins.pilothouse.dev/v1alpha1/plugins/{name}"]["patch"];
+    assert_eq!(
+        patch["operationId"],
+        "patchPluginsPilothouseDevV1alpha1Plugin"
+    );
+}
