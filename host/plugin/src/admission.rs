@@ -1,0 +1,156 @@
+//! Admission plugins: the ordered table of those that are active, and the two passes over it.
+//! Source: <https://kubernetes.io/docs/reference/access-authn-authz/admission-controllers/>
+//!
+//! Invariants: a pass uses one table from beginning to end, so a reload in between changes nothing for it; mutating plugins run
+//! one after the other, each on what the one before made; validating plugins all see the same object. One deadline covers a
+//! pass: each call gets what is left of it.
+
+mod bindings;
+mod call;
+mod outcome;
+mod request;
+mod table;
+
+use std::sync::Arc;
+
+use arc_swap::ArcSwap;
+use bytes::Bytes;
+use pilothouse_api::Status;
+
+use crate::{
+    error::CallError,
+    manifest::{FailurePolicy, ObjectNeed, Phase},
+    revision::Revision,
+};
+
+pub use outcome::Denial;
+pub use request::{Operation, Request, User};
+
+pub(crate) use call::Warm;
+use table::{Member, Table};
+
+/// The active admission plugins.
+pub struct AdmissionPlugins {
+    table: ArcSwap<Table>,
+    /// Warm instances kept of each component.
+    warm: usize,
+}
+
+/// What the mutating pass did.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Mutation {
+    /// The object as it is now; `None`: unchanged.
+    pub object: Option<Bytes>,
+    pub warnings: Vec<String>,
+}
+
+/// Applies a JSON patch (RFC 6902) to an object: `(object, patch) -> object`.
+pub type ApplyPatch<'a> = &'a (dyn Fn(&Bytes, &str) -> Result<Bytes, Status> + Sync);
+
+/// One plugin's answer to one call, for contracts.
+pub type Answer<T> = Result<Result<T, Denial>, CallError>;
+
+impl AdmissionPlugins {
+    /// No plugins yet. As many instances of each component are kept warm as the machine has cores.
+    pub fn new() -> Self {
+        let cores = std::thread::available_parallelism().map_or(1, usize::from);
+        Self {
+            table: ArcSwap::from_pointee(Table::default()),
+            warm: cores,
+        }
+    }
+
+    /// Takes over the active revisions; those that were there already keep their warm instances.
+    pub fn set(&self, revisions: &[(Arc<Revision>, bool)]) {
+        let old = self.table.load();
+        self.table
+            .store(Arc::new(Table::build(revisions, self.warm, &old)));
+    }
+
+    /// Whether any plugin wants a request of this kind in this phase; what nobody wants need not be encoded.
+    pub fn wants(&self, phase: Phase, request: &Request) -> bool {
+        self.table.load().matching(phase, request).next().is_some()
+    }
+
+    /// The mutating pass. A denial is a whole `Status`; a failing plugin follows its failure policy.
+    pub async fn mutate(
+        &self,
+        mut request: Request,
+        apply: ApplyPatch<'_>,
+    ) -> Result<Mutation, Status> {
+        let table = self.table.load_full();
+        let mut done = Mutation::default();
+        for member in table.matching(Phase::Mutate, &request).collect::<Vec<_>>() {
+            let answer = member.mutate(&request).await;
+            let Some(mutation) = judge(member, &request, answer)? else {
+                continue;
+            };
+            done.warnings.extend(mutation.warnings);
+            let Some(object) = request
+                .object
+                .as_ref()
+                .filter(|_| !mutation.json_patch.is_empty())
+            else {
+                continue;
+            };
+            let object = apply(object, &mutation.json_patch).map_err(|status| {
+                let name = member.name();
+                Status::internal(format!(
+                    "the patch of admission plugin {name:?} does not apply: {}",
+                    status.message
+                ))
+            })?;
+            request.object = Some(object.clone());
+            done.object = Some(object);
+        }
+        Ok(done)
+    }
+
+    /// The validating pass; the answer is the warnings. Waits overlap; the first denial in the plugins' order counts.
+    pub async fn validate(&self, request: &Request) -> Result<Vec<String>, Status> {
+        let table = self.table.load_full();
+        let members: Vec<&Arc<Member>> = table.matching(Phase::Validate, request).collect();
+        let answers =
+            futures::future::join_all(members.iter().map(|member| member.validate(request)));
+        let mut warnings = Vec::new();
+        for (member, answer) in members.iter().zip(answers.await) {
+            warnings.extend(judge(member, request, answer)?.unwrap_or_default());
+        }
+        Ok(warnings)
+    }
+}
+
+impl Default for AdmissionPlugins {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+/// The value; `None` if the plugin failed and the request goes on without it.
+fn judge<T>(member: &Member, request: &Request, answer: Answer<T>) -> Result<Option<T>, Status> {
+    match answer {
+        Ok(Ok(value)) => Ok(Some(value)),
+        Ok(Err(denial)) => Err(denial.into_status(request)),
+        Err(error) => {
+            let name = member.name();
+            match member.settings().failure_policy {
+                FailurePolicy::Fail => {
+                    let failed = format!("failed calling admission plugin {name:?}: {error}");
+                    Err(Status::internal(failed))
+                }
+                FailurePolicy::Ignore => {
+                    tracing::warn!(plugin = %name, %error, "an admission plugin failed; the request goes on");
+                    Ok(None)
+                }
+            }
+        }
+    }
+}
+
+/// What a plugin gets to see of the objects.
+fn shown(object: Option<&Bytes>, need: ObjectNeed) -> Option<&[u8]> {
+    match need {
+        ObjectNeed::Full => object.map(|object| &object[..]),
+        ObjectNeed::None => None,
+    }
+}

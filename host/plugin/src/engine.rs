@@ -1,0 +1,182 @@
+//! The one `wasmtime::Engine` of the process, its clock tick, its imports and its compile cache.
+//!
+//! Invariants: epoch interruption is always on and always ticking; component-model concurrency is off (interfaces are sync WIT);
+//! everything that is run was loaded through the cache, so a later start compiles nothing.
+
+use std::{path::PathBuf, sync::Arc, thread, time::Duration};
+
+use wasmtime::{
+    Config, InstanceAllocationStrategy, OptLevel, PoolingAllocationConfig, WasmBacktraceDetails,
+    component::{Component, Linker},
+};
+
+use crate::{
+    cache::CompileCache,
+    clock::{Clock, SystemClock},
+    error::LoadError,
+    host::{self, HostState},
+};
+
+/// Address space reserved for an instance's memory; growth beyond moves it.
+const MEMORY_RESERVATION: u64 = 64 << 20;
+const MEMORY_GUARD: u64 = 64 << 10;
+const WASM_STACK: usize = 512 << 10;
+const FIBER_STACK: usize = 1 << 20;
+const TICK: Duration = Duration::from_millis(1);
+
+/// Where instances get their memory.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Allocation {
+    /// Mapped for each instance and returned after it.
+    #[default]
+    OnDemand,
+    /// From slots that are kept; at most so many instances at a time.
+    Pooling { instances: u32 },
+}
+
+/// How to build an [`Engine`].
+pub struct EngineConfig {
+    /// Where compiled components are kept; `None`: in memory only, so that every start compiles.
+    pub cache_dir: Option<PathBuf>,
+    pub allocation: Allocation,
+    pub clock: Arc<dyn Clock>,
+}
+
+impl Default for EngineConfig {
+    fn default() -> Self {
+        Self {
+            cache_dir: None,
+            allocation: Allocation::default(),
+            clock: Arc::new(SystemClock::default()),
+        }
+    }
+}
+
+/// Compiles and instantiates; cheap to clone.
+#[derive(Clone)]
+pub struct Engine(Arc<Inner>);
+
+struct Inner {
+    engine: wasmtime::Engine,
+    linker: Linker<HostState>,
+    cache: Option<CompileCache>,
+    clock: Arc<dyn Clock>,
+}
+
+impl Engine {
+    /// Starts the ticking thread, which ends with the last clone. Fails if the machine cannot run WebAssembly as configured or
+    /// the cache directory cannot be made.
+    pub fn new(config: EngineConfig) -> Result<Self, EngineError> {
+        let engine = wasmtime::Engine::new(&wasmtime_config(config.allocation))
+            .map_err(|error| EngineError(format!("{error:#}")))?;
+        let linker = host::link(&engine).map_err(|error| EngineError(format!("{error:#}")))?;
+        let cache = config
+            .cache_dir
+            .map(|dir| CompileCache::open(dir, &engine))
+            .transpose()
+            .map_err(|error| EngineError(format!("the compile cache: {error}")))?;
+        tick(&engine)?;
+        Ok(Self(Arc::new(Inner {
+            engine,
+            linker,
+            cache,
+            clock: config.clock,
+        })))
+    }
+
+    /// Loads a component, compiling it if the cache has not got it. Blocks for the time of a compilation (tens to hundreds of
+    /// milliseconds), on all cores.
+    pub(crate) fn load(&self, wasm: &[u8]) -> Result<Component, LoadError> {
+        match &self.0.cache {
+            Some(cache) => cache.load(&self.0.engine, wasm),
+            None => Component::from_binary(&self.0.engine, wasm).map_err(compile_error),
+        }
+    }
+
+    pub(crate) fn raw(&self) -> &wasmtime::Engine {
+        &self.0.engine
+    }
+
+    pub(crate) fn linker(&self) -> &Linker<HostState> {
+        &self.0.linker
+    }
+
+    pub(crate) fn clock(&self) -> &Arc<dyn Clock> {
+        &self.0.clock
+    }
+
+    /// Components compiled, not loaded from the cache, since the engine was made.
+    pub fn compiled(&self) -> u64 {
+        self.0.cache.as_ref().map_or(0, CompileCache::compiled)
+    }
+}
+
+/// The engine cannot be made.
+#[derive(Clone, Debug, thiserror::Error)]
+#[error("the plugin engine cannot start: {0}")]
+pub struct EngineError(String);
+
+pub(crate) fn compile_error(error: wasmtime::Error) -> LoadError {
+    LoadError::Compile(one_line(&error))
+}
+
+/// The causes of an error in one line, without a backtrace.
+pub(crate) fn one_line(error: &wasmtime::Error) -> String {
+    let causes: Vec<String> = error
+        .chain()
+        .map(|cause| cause.to_string())
+        .filter(|cause| !cause.starts_with("error while executing"))
+        .collect();
+    causes
+        .join(": ")
+        .split_whitespace()
+        .collect::<Vec<_>>()
+        .join(" ")
+}
+
+fn wasmtime_config(allocation: Allocation) -> Config {
+    let mut config = Config::new();
+    config
+        .epoch_interruption(true)
+        .concurrency_support(false)
+        .cranelift_opt_level(OptLevel::Speed)
+        .relaxed_simd_deterministic(true)
+        .generate_address_map(false)
+        .wasm_backtrace_details(WasmBacktraceDetails::Disable)
+        .max_wasm_stack(WASM_STACK)
+        .async_stack_size(FIBER_STACK)
+        .memory_reservation(MEMORY_RESERVATION)
+        .memory_reservation_for_growth(0)
+        .memory_guard_size(MEMORY_GUARD)
+        .guard_before_linear_memory(false);
+    if let Allocation::Pooling { instances } = allocation {
+        let mut pool = PoolingAllocationConfig::new();
+        pool.total_component_instances(instances)
+            .total_core_instances(instances * 8)
+            .total_memories(instances * 2)
+            .total_tables(instances * 4)
+            .total_stacks(instances)
+            .max_memory_size(MEMORY_RESERVATION as usize)
+            .table_elements(100_000)
+            .max_unused_warm_slots(8);
+        config.allocation_strategy(InstanceAllocationStrategy::Pooling(pool));
+    }
+    config
+}
+
+/// Advances the epoch every millisecond for as long as the engine lives.
+fn tick(engine: &wasmtime::Engine) -> Result<(), EngineError> {
+    let weak = engine.weak();
+    let ticking = move || {
+        while let Some(engine) = weak.upgrade() {
+            engine.increment_epoch();
+            drop(engine);
+            thread::sleep(TICK);
+        }
+    };
+    thread::Builder::new()
+        .name("plugin-epoch".to_owned())
+        .spawn(ticking)
+        .map_err(|error| EngineError(format!("its ticking thread: {error}")))?;
+    Ok(())
+}

@@ -1,0 +1,228 @@
+//! `pilothouse:host/cluster`: every access is checked against the plugin's capabilities, then handed to [`crate::Cluster`].
+
+use bytes::Bytes;
+use wasmtime::Result as Step;
+
+use super::{
+    HostState,
+    bindings::cluster::{
+        DeleteOptions, EventSubject, GroupVersionResource, Host, PatchType, Status,
+    },
+    state::refusal,
+};
+use crate::capability::Access;
+
+type Object = Vec<u8>;
+
+fn access<'a>(verb: &'a str, of: &'a GroupVersionResource, name: &'a str) -> Access<'a> {
+    Access {
+        verb,
+        group: &of.group,
+        resource: &of.resource,
+        subresource: "",
+        name,
+    }
+}
+
+fn outward(result: Result<Bytes, pilothouse_api::Status>) -> Result<Object, Status> {
+    result.map(Into::into).map_err(refusal)
+}
+
+fn outward_list(result: Result<Vec<Bytes>, pilothouse_api::Status>) -> Result<Vec<Object>, Status> {
+    match result {
+        Ok(objects) => Ok(objects.into_iter().map(Into::into).collect()),
+        Err(status) => Err(refusal(status)),
+    }
+}
+
+/// The caller, or out with the refusal.
+macro_rules! granted {
+    ($state:expr, $access:expr) => {
+        match $state.access($access)? {
+            Ok(caller) => caller,
+            Err(status) => return Ok(Err(refusal(status))),
+        }
+    };
+}
+
+impl Host for HostState {
+    async fn get(
+        &mut self,
+        of: GroupVersionResource,
+        namespace: String,
+        name: String,
+    ) -> Step<Result<Object, Status>> {
+        let caller = granted!(self, access("get", &of, &name));
+        let by = caller.as_plugin();
+        Ok(outward(
+            caller.cluster.get(by, &of, &namespace, &name).await,
+        ))
+    }
+
+    async fn get_live(
+        &mut self,
+        of: GroupVersionResource,
+        namespace: String,
+        name: String,
+    ) -> Step<Result<Object, Status>> {
+        let caller = granted!(self, access("get", &of, &name));
+        let by = caller.as_plugin();
+        Ok(outward(
+            caller.cluster.get_live(by, &of, &namespace, &name).await,
+        ))
+    }
+
+    async fn list(
+        &mut self,
+        of: GroupVersionResource,
+        namespace: String,
+        labels: String,
+        fields: String,
+    ) -> Step<Result<Vec<Object>, Status>> {
+        let caller = granted!(self, access("list", &of, ""));
+        let by = caller.as_plugin();
+        let found = caller.cluster.list(by, &of, &namespace, &labels, &fields);
+        Ok(outward_list(found.await))
+    }
+
+    async fn list_owned(
+        &mut self,
+        of: GroupVersionResource,
+        namespace: String,
+        owner_uid: String,
+    ) -> Step<Result<Vec<Object>, Status>> {
+        let caller = granted!(self, access("list", &of, ""));
+        let by = caller.as_plugin();
+        let found = caller.cluster.list_owned(by, &of, &namespace, &owner_uid);
+        Ok(outward_list(found.await))
+    }
+
+    async fn create(
+        &mut self,
+        of: GroupVersionResource,
+        namespace: String,
+        object: Object,
+    ) -> Step<Result<Object, Status>> {
+        let caller = granted!(self, access("create", &of, ""));
+        let by = caller.as_plugin();
+        let written = caller.cluster.create(by, &of, &namespace, object.into());
+        Ok(outward(written.await))
+    }
+
+    async fn update(
+        &mut self,
+        of: GroupVersionResource,
+        namespace: String,
+        name: String,
+        object: Object,
+    ) -> Step<Result<Object, Status>> {
+        let caller = granted!(self, access("update", &of, &name));
+        let by = caller.as_plugin();
+        let written = caller
+            .cluster
+            .update(by, &of, &namespace, &name, object.into());
+        Ok(outward(written.await))
+    }
+
+    async fn update_status(
+        &mut self,
+        of: GroupVersionResource,
+        namespace: String,
+        name: String,
+        object: Object,
+    ) -> Step<Result<Object, Status>> {
+        let mut asked = access("update", &of, &name);
+        asked.subresource = "status";
+        let caller = granted!(self, asked);
+        let by = caller.as_plugin();
+        let written = caller
+            .cluster
+            .update_status(by, &of, &namespace, &name, object.into());
+        Ok(outward(written.await))
+    }
+
+    async fn patch(
+        &mut self,
+        of: GroupVersionResource,
+        namespace: String,
+        name: String,
+        subresource: String,
+        patch_type: PatchType,
+        patch: Vec<u8>,
+    ) -> Step<Result<Object, Status>> {
+        let mut asked = access("patch", &of, &name);
+        asked.subresource = &subresource;
+        let caller = granted!(self, asked);
+        let by = caller.as_plugin();
+        let patch = Bytes::from(patch);
+        let written =
+            caller
+                .cluster
+                .patch(by, &of, &namespace, &name, &subresource, patch_type, patch);
+        Ok(outward(written.await))
+    }
+
+    async fn delete(
+        &mut self,
+        of: GroupVersionResource,
+        namespace: String,
+        name: String,
+        options: DeleteOptions,
+    ) -> Step<Result<(), Status>> {
+        let caller = granted!(self, access("delete", &of, &name));
+        let by = caller.as_plugin();
+        let deleted = caller.cluster.delete(by, &of, &namespace, &name, options);
+        Ok(deleted.await.map_err(refusal))
+    }
+
+    async fn delete_collection(
+        &mut self,
+        of: GroupVersionResource,
+        namespace: String,
+        labels: String,
+        fields: String,
+        options: DeleteOptions,
+    ) -> Step<Result<(), Status>> {
+        let caller = granted!(self, access("deletecollection", &of, ""));
+        let by = caller.as_plugin();
+        let cluster = &caller.cluster;
+        let deleted = cluster.delete_collection(by, &of, &namespace, &labels, &fields, options);
+        Ok(deleted.await.map_err(refusal))
+    }
+
+    async fn create_subresource(
+        &mut self,
+        of: GroupVersionResource,
+        namespace: String,
+        name: String,
+        subresource: String,
+        object: Object,
+    ) -> Step<Result<Object, Status>> {
+        let mut asked = access("create", &of, &name);
+        asked.subresource = &subresource;
+        let caller = granted!(self, asked);
+        let by = caller.as_plugin();
+        let cluster = &caller.cluster;
+        let object = Bytes::from(object);
+        let written = cluster.create_subresource(by, &of, &namespace, &name, &subresource, object);
+        Ok(outward(written.await))
+    }
+
+    /// Events need no capability: the host writes them, aggregated, in the plugin's name.
+    async fn record_event(
+        &mut self,
+        regarding: EventSubject,
+        event_type: String,
+        reason: String,
+        action: String,
+        note: String,
+    ) -> Step<()> {
+        let caller = self.free()?.clone();
+        let by = caller.as_plugin();
+        let cluster = &caller.cluster;
+        cluster
+            .record_event(by, regarding, &event_type, &reason, &action, &note)
+            .await;
+        Ok(())
+    }
+}

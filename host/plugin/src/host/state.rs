@@ -1,0 +1,116 @@
+//! The data of a plugin's `wasmtime::Store`: who is called now, what is left of its limits, and its WASI world.
+
+use std::sync::Arc;
+
+use pilothouse_api::Status;
+use wasmtime::component::ResourceTable;
+use wasmtime_wasi::{WasiCtx, WasiCtxView, WasiView};
+
+use super::{PluginLog, bindings, wasi};
+use crate::{
+    capability::{Access, Capabilities},
+    clock::Clock,
+    cluster::{CallingPlugin, Cluster},
+    limits::{Budget, Limits},
+    stats::Stats,
+};
+
+/// One plugin of a component, as the host's imports see it. Constant for a revision.
+pub(crate) struct Caller {
+    pub(crate) name: Arc<str>,
+    pub(crate) component: Arc<str>,
+    pub(crate) capabilities: Capabilities,
+    /// `spec.config` as JSON.
+    pub(crate) config: Arc<str>,
+    pub(crate) log: Arc<PluginLog>,
+    pub(crate) stats: Arc<Stats>,
+    pub(crate) clock: Arc<dyn Clock>,
+    pub(crate) cluster: Arc<dyn Cluster>,
+}
+
+/// The data of a plugin's store.
+pub struct HostState {
+    pub(crate) caller: Arc<Caller>,
+    pub(crate) budget: Budget,
+    pub(super) wasi: WasiCtx,
+    stderr: wasi::LogStream,
+    pub(super) table: ResourceTable,
+}
+
+impl HostState {
+    pub(crate) fn new(caller: Arc<Caller>, limits: Limits) -> Self {
+        let budget = Budget::new(limits);
+        let (wasi, stderr) = wasi::denied(&caller, &budget.log_bytes);
+        Self {
+            wasi,
+            stderr,
+            table: ResourceTable::new(),
+            budget,
+            caller,
+        }
+    }
+
+    /// Counts a call and checks the capability. The outer error ends the guest call.
+    pub(super) fn access(
+        &mut self,
+        access: Access<'_>,
+    ) -> wasmtime::Result<Result<Arc<Caller>, Status>> {
+        self.budget.host_call()?;
+        let caller = Arc::clone(&self.caller);
+        Ok(match caller.capabilities.allow(access) {
+            true => Ok(caller),
+            false => Err(forbidden(&caller.name, access)),
+        })
+    }
+
+    /// What the guest wrote to stderr since the last time; a panic's message is there.
+    pub(crate) fn take_stderr(&self) -> String {
+        self.stderr.take_recent()
+    }
+
+    /// Counts a call that needs no capability.
+    pub(super) fn free(&mut self) -> wasmtime::Result<&Arc<Caller>> {
+        self.budget.host_call()?;
+        Ok(&self.caller)
+    }
+}
+
+impl Caller {
+    pub(super) fn as_plugin(&self) -> CallingPlugin<'_> {
+        CallingPlugin {
+            name: &self.name,
+            component: &self.component,
+        }
+    }
+}
+
+impl WasiView for HostState {
+    fn ctx(&mut self) -> WasiCtxView<'_> {
+        WasiCtxView {
+            ctx: &mut self.wasi,
+            table: &mut self.table,
+        }
+    }
+}
+
+fn forbidden(plugin: &str, access: Access<'_>) -> Status {
+    let resource = match access.subresource {
+        "" => access.resource.to_owned(),
+        subresource => format!("{}/{subresource}", access.resource),
+    };
+    let group = access.group;
+    let verb = access.verb;
+    let message = format!(
+        "plugin {plugin} has no capability to {verb} resource \"{resource}\" in API group \"{group}\""
+    );
+    Status::new(403, "Forbidden", message)
+}
+
+/// The outward form of a refusal.
+pub(super) fn refusal(status: Status) -> bindings::cluster::Status {
+    bindings::cluster::Status {
+        code: status.code,
+        reason: status.reason,
+        message: status.message,
+    }
+}

@@ -1,0 +1,284 @@
+//! A loaded component: compiled, checked, described by its manifest, ready to be instantiated. Immutable.
+
+use std::{fmt, sync::Arc};
+
+use sha2::{Digest as _, Sha256};
+use wasmtime::{
+    Store,
+    component::{Component, InstancePre},
+};
+
+use crate::{
+    capability::{Capabilities, Rule},
+    cluster::{Cluster, NoCluster},
+    engine::{Engine, one_line},
+    error::{CallError, LoadError},
+    host::{Caller, HostState, PluginLog, bindings},
+    instance::{Call, PluginInstance, slice_over},
+    interfaces::Interface,
+    limits::Limits,
+    manifest::Manifest,
+    probe,
+    stats::Stats,
+};
+
+/// The SHA-256 of a component's bytes.
+#[derive(Clone, Copy, PartialEq, Eq, Hash)]
+pub struct Digest([u8; 32]);
+
+impl Digest {
+    pub fn of(wasm: &[u8]) -> Self {
+        Self(Sha256::digest(wasm).into())
+    }
+}
+
+/// `sha256:…`, as images are named.
+impl fmt::Display for Digest {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("sha256:")?;
+        self.0.iter().try_for_each(|byte| write!(f, "{byte:02x}"))
+    }
+}
+
+impl fmt::Debug for Digest {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(self, f)
+    }
+}
+
+/// What the owner of a plugin decides about it: the spec of its Plugin object, or the defaults for a file.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Settings {
+    /// `spec.config`; `None` is `{}`.
+    pub config: Option<serde_json::Value>,
+    pub limits: Limits,
+    /// `spec.capabilities`, narrowing what the manifest asks for; `None` grants that.
+    pub granted: Option<Vec<Rule>>,
+}
+
+/// Who a revision belongs to and what it uses; the same for all revisions of a component.
+#[derive(Clone)]
+pub(crate) struct Home {
+    pub(crate) component: Arc<str>,
+    pub(crate) log: Arc<PluginLog>,
+    pub(crate) stats: Arc<Stats>,
+    pub(crate) cluster: Arc<dyn Cluster>,
+}
+
+impl Home {
+    pub(crate) fn new(component: &str, cluster: Arc<dyn Cluster>) -> Self {
+        let component: Arc<str> = component.into();
+        Self {
+            log: Arc::new(PluginLog::new(Arc::clone(&component))),
+            stats: Arc::new(Stats::new()),
+            component,
+            cluster,
+        }
+    }
+}
+
+/// One loaded version of a component.
+pub struct Revision {
+    /// The component's name: the file's stem, or the Plugin object's name.
+    component: Arc<str>,
+    digest: Digest,
+    interfaces: Vec<Interface>,
+    manifest: Manifest,
+    settings: Settings,
+    callers: Arc<[Arc<Caller>]>,
+    pre: InstancePre<HostState>,
+    engine: Engine,
+}
+
+impl fmt::Debug for Revision {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}@{}", self.component, self.digest)
+    }
+}
+
+impl Revision {
+    /// Loads a component outside of any registry, for contracts and benchmarks: `compile → check → trial instance → manifest`.
+    pub async fn load(
+        engine: &Engine,
+        name: &str,
+        wasm: &[u8],
+        settings: Settings,
+        cluster: Arc<dyn Cluster>,
+    ) -> Result<Self, LoadError> {
+        let compiled = compile(engine, wasm).await?;
+        Self::start(
+            engine,
+            &Home::new(name, cluster),
+            Digest::of(wasm),
+            compiled,
+            settings,
+        )
+        .await
+    }
+
+    /// Checks what was compiled and reads its manifest from a trial instance, which may call nothing.
+    pub(crate) async fn start(
+        engine: &Engine,
+        home: &Home,
+        digest: Digest,
+        compiled: Component,
+        settings: Settings,
+    ) -> Result<Self, LoadError> {
+        let interfaces = probe::exports(engine, &compiled)?;
+        probe::imports(engine, &compiled)?;
+        let pre = engine
+            .linker()
+            .instantiate_pre(&compiled)
+            .map_err(|error| LoadError::Mismatch(one_line(&error)))?;
+        let config: Arc<str> = match &settings.config {
+            Some(config) => config.to_string().into(),
+            None => "{}".into(),
+        };
+        let caller = |name: &str, asked: Vec<Rule>, cluster: &Arc<dyn Cluster>| {
+            Arc::new(Caller {
+                name: name.into(),
+                component: Arc::clone(&home.component),
+                capabilities: Capabilities::new(asked, settings.granted.clone()),
+                config: Arc::clone(&config),
+                log: Arc::clone(&home.log),
+                stats: Arc::clone(&home.stats),
+                clock: Arc::clone(engine.clock()),
+                cluster: Arc::clone(cluster),
+            })
+        };
+        let nobody: Arc<dyn Cluster> = Arc::new(NoCluster);
+        let trial = caller(&home.component, Vec::new(), &nobody);
+        let json = describe(engine, &pre, trial, &settings.limits).await?;
+        let manifest = Manifest::read(&json, &interfaces)?;
+        let callers = manifest
+            .plugins
+            .iter()
+            .map(|entry| caller(&entry.name, entry.capabilities.clone(), &home.cluster))
+            .collect();
+        Ok(Self {
+            component: Arc::clone(&home.component),
+            digest,
+            interfaces,
+            manifest,
+            settings,
+            callers,
+            pre,
+            engine: engine.clone(),
+        })
+    }
+
+    pub fn component(&self) -> &Arc<str> {
+        &self.component
+    }
+
+    pub fn digest(&self) -> Digest {
+        self.digest
+    }
+
+    /// The known interfaces that it exports, without the manifest.
+    pub fn interfaces(&self) -> &[Interface] {
+        &self.interfaces
+    }
+
+    /// Whether it exports `admission/mutate`, say.
+    pub fn exports(&self, family: &str, interface: &str) -> bool {
+        self.interfaces
+            .iter()
+            .any(|found| found.family() == family && found.name == interface)
+    }
+
+    pub fn manifest(&self) -> &Manifest {
+        &self.manifest
+    }
+
+    pub fn settings(&self) -> &Settings {
+        &self.settings
+    }
+
+    /// For the indexes of typed exports, which bindings look up once a revision.
+    pub fn instance_pre(&self) -> &InstancePre<HostState> {
+        &self.pre
+    }
+
+    /// The name of one of its plugins.
+    pub fn plugin_name(&self, plugin: u32) -> &Arc<str> {
+        match self.callers.get(plugin as usize) {
+            Some(caller) => &caller.name,
+            None => &self.component,
+        }
+    }
+
+    /// A fresh instance in a store of its own. Its start counts as a call.
+    pub async fn instantiate(&self) -> Result<PluginInstance, CallError> {
+        let caller = Arc::clone(&self.callers[0]);
+        let plugin = Arc::clone(&caller.name);
+        let limits = self.settings.limits.clone();
+        instantiate(
+            &self.engine,
+            &self.pre,
+            caller,
+            limits,
+            Arc::clone(&self.callers),
+        )
+        .await
+        .map_err(|error| CallError::Unavailable {
+            plugin,
+            why: format!("it does not start: {}", one_line(&error)),
+        })
+    }
+}
+
+/// Compiles on a thread that may block. Refuses what is no component without compiling.
+pub(crate) async fn compile(engine: &Engine, wasm: &[u8]) -> Result<Component, LoadError> {
+    probe::check_header(wasm)?;
+    let (engine, wasm) = (engine.clone(), wasm.to_vec());
+    tokio::task::spawn_blocking(move || engine.load(&wasm))
+        .await
+        .map_err(|error| LoadError::Compile(error.to_string()))?
+}
+
+async fn instantiate(
+    engine: &Engine,
+    pre: &InstancePre<HostState>,
+    caller: Arc<Caller>,
+    limits: Limits,
+    callers: Arc<[Arc<Caller>]>,
+) -> wasmtime::Result<PluginInstance> {
+    let wait = tokio::time::Duration::from_millis(limits.wait_ms);
+    let mut store = Store::new(engine.raw(), HostState::new(caller, limits));
+    store.limiter(|state| &mut state.budget);
+    store.epoch_deadline_callback(slice_over);
+    let slice = store.data_mut().budget.next_slice();
+    store.set_epoch_deadline(slice);
+    let instance = tokio::time::timeout(wait, pre.instantiate_async(&mut store)).await??;
+    Ok(PluginInstance::new(store, instance, callers))
+}
+
+/// The manifest's JSON, from an instance that lives for this call only.
+async fn describe(
+    engine: &Engine,
+    pre: &InstancePre<HostState>,
+    caller: Arc<Caller>,
+    limits: &Limits,
+) -> Result<String, LoadError> {
+    let start = |error: &wasmtime::Error| LoadError::Start(one_line(error));
+    let callers: Arc<[Arc<Caller>]> = Arc::new([Arc::clone(&caller)]);
+    let mut instance = instantiate(engine, pre, caller, limits.clone(), callers)
+        .await
+        .map_err(|error| start(&error))?;
+    let indices = bindings::manifest::GuestIndices::new(pre)
+        .map_err(|error| LoadError::Mismatch(one_line(&error)))?;
+    let (store, exports) = instance.parts();
+    let guest = indices
+        .load(store, exports)
+        .map_err(|error| LoadError::Mismatch(one_line(&error)))?;
+    let call = Call {
+        plugin: 0,
+        interface: "host/manifest",
+        deadline: None,
+    };
+    let failed = |error: CallError| LoadError::Start(error.to_string());
+    let (store, running) = instance.enter(call).map_err(failed)?;
+    let outcome = running.wait(guest.call_describe(store)).await;
+    instance.leave(running, outcome).map_err(failed)
+}

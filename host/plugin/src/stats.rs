@@ -1,0 +1,96 @@
+//! Counters of one plugin component, kept across its revisions.
+
+use std::{
+    collections::BTreeMap,
+    sync::atomic::{AtomicU64, Ordering::Relaxed},
+    time::Duration,
+};
+
+use hdrhistogram::Histogram;
+use parking_lot::Mutex;
+
+/// Names of counters that a component may have; further ones are dropped.
+const MAX_COUNTERS: usize = 64;
+
+/// Calls, failures, latency and the plugin's own counters.
+pub(crate) struct Stats {
+    calls: AtomicU64,
+    reloads: AtomicU64,
+    inner: Mutex<Inner>,
+}
+
+struct Inner {
+    /// Nanoseconds.
+    latency: Histogram<u32>,
+    traps: BTreeMap<&'static str, u64>,
+    counters: BTreeMap<String, u64>,
+}
+
+/// Counters at one moment.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Figures {
+    /// Guest calls that ended, in whatever way.
+    pub calls: u64,
+    /// Microseconds; 0 without calls.
+    pub p50_us: f64,
+    pub p99_us: f64,
+    /// By cause: `trap`, `time`, `memory` …
+    pub traps: BTreeMap<&'static str, u64>,
+    pub reloads: u64,
+    /// The plugin's own.
+    pub counters: BTreeMap<String, u64>,
+}
+
+impl Stats {
+    pub(crate) fn new() -> Self {
+        let highest = Duration::from_secs(60).as_nanos() as u64;
+        // The bounds are right by construction: 1 < 2 × lowest <= highest, 2 digits.
+        let latency =
+            Histogram::new_with_bounds(100, highest, 2).unwrap_or_else(|_| unreachable!());
+        Self {
+            calls: AtomicU64::new(0),
+            reloads: AtomicU64::new(0),
+            inner: Mutex::new(Inner {
+                latency,
+                traps: BTreeMap::new(),
+                counters: BTreeMap::new(),
+            }),
+        }
+    }
+
+    pub(crate) fn call(&self, took: Duration, failure: Option<&'static str>) {
+        self.calls.fetch_add(1, Relaxed);
+        let nanos = u64::try_from(took.as_nanos()).unwrap_or(u64::MAX);
+        let mut inner = self.inner.lock();
+        inner.latency.saturating_record(nanos);
+        if let Some(cause) = failure {
+            *inner.traps.entry(cause).or_default() += 1;
+        }
+    }
+
+    pub(crate) fn reload(&self) {
+        self.reloads.fetch_add(1, Relaxed);
+    }
+
+    pub(crate) fn add(&self, counter: &str, by: u64) {
+        let mut inner = self.inner.lock();
+        if let Some(value) = inner.counters.get_mut(counter) {
+            *value = value.saturating_add(by);
+        } else if inner.counters.len() < MAX_COUNTERS {
+            inner.counters.insert(counter.to_owned(), by);
+        }
+    }
+
+    pub(crate) fn figures(&self) -> Figures {
+        let inner = self.inner.lock();
+        let quantile = |q| inner.latency.value_at_quantile(q) as f64 / 1000.0;
+        Figures {
+            calls: self.calls.load(Relaxed),
+            p50_us: quantile(0.5),
+            p99_us: quantile(0.99),
+            traps: inner.traps.clone(),
+            reloads: self.reloads.load(Relaxed),
+            counters: inner.counters.clone(),
+        }
+    }
+}
