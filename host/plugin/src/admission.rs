@@ -26,7 +26,6 @@ use crate::{
 pub use outcome::Denial;
 pub use request::{Operation, Request, User};
 
-pub(crate) use call::Warm;
 use table::{Member, Table};
 
 /// The active admission plugins.

@@ -111,6 +111,19 @@ pub trait Cluster: Send + Sync + 'static {
         Err(not_offered(by, "this access to the cluster"))
     }
 
+    /// PUT to another subresource: `finalize` of namespaces, `scale`.
+    async fn update_subresource(
+        &self,
+        by: CallingPlugin<'_>,
+        of: &GroupVersionResource,
+        namespace: &str,
+        name: &str,
+        subresource: &str,
+        object: Bytes,
+    ) -> Result<Bytes, Status> {
+        Err(not_offered(by, "this access to the cluster"))
+    }
+
     /// `subresource` is empty for the object itself.
     #[expect(
         clippy::too_many_arguments,

@@ -141,6 +141,24 @@ impl Host for HostState {
         Ok(outward(written.await))
     }
 
+    async fn update_subresource(
+        &mut self,
+        of: GroupVersionResource,
+        namespace: String,
+        name: String,
+        subresource: String,
+        object: Object,
+    ) -> Step<Result<Object, Status>> {
+        let mut asked = access("update", &of, &name);
+        asked.subresource = &subresource;
+        let caller = granted!(self, asked);
+        let by = caller.as_plugin();
+        let cluster = &caller.cluster;
+        let object = Bytes::from(object);
+        let written = cluster.update_subresource(by, &of, &namespace, &name, &subresource, object);
+        Ok(outward(written.await))
+    }
+
     async fn patch(
         &mut self,
         of: GroupVersionResource,

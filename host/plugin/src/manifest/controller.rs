@@ -88,6 +88,13 @@ pub enum KeyMap {
         #[serde(default)]
         name: String,
     },
+    /// The keys of the `self` watch's objects whose selector at this path selects the object's labels.
+    Selector {
+        path: String,
+        /// Only for objects without a controller owner.
+        #[serde(default)]
+        orphans: bool,
+    },
     /// What the exported `map-event` answers.
     Custom,
     /// None: the resource is only cached.

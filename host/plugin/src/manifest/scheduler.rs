@@ -15,6 +15,9 @@ pub struct SchedulerSettings {
     pub normalize: Normalize,
     #[serde(default)]
     pub failure_policy: super::FailurePolicy,
+    /// Lower runs first; those that ship use -1000 to -1.
+    #[serde(default)]
+    pub order: i32,
     /// Data that it wants to see: `labels`, `taints`, `allocatable`, `images`, `pods`, `pod-labels`, `pod-json`, `node-json`.
     #[serde(default)]
     pub needs: Vec<String>,
