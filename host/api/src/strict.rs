@@ -224,19 +224,19 @@ impl<'de> Visitor<'de> for Seed<'_, 'de> {
 impl<'de> Seed<'_, 'de> {
     fn object<A: MapAccess<'de>>(self, of: &'static Type, mut map: A) -> Result<(), A::Error> {
         let fields = of.json_fields();
-        // one bit a field, and two for `apiVersion` and `kind`
-        let mut seen = vec![0u64; (fields.len() + 2).div_ceil(64)];
+        // one bit a field, and two for `apiVersion` and `kind`; no type has more
+        let mut seen = 0u128;
         while let Some(key) = map.next_key_seed(Key)? {
             let Some((place, field)) = known(of, fields, &key) else {
                 self.walk.found("unknown", &key);
                 map.next_value::<IgnoredAny>()?;
                 continue;
             };
-            let (word, bit) = (place / 64, 1 << (place % 64));
-            if seen[word] & bit != 0 {
+            let bit = 1u128.checked_shl(place).unwrap_or(0);
+            if seen & bit != 0 {
                 self.walk.found("duplicate", &key);
             }
-            seen[word] |= bit;
+            seen |= bit;
             let Some(field) = field else {
                 map.next_value::<IgnoredAny>()?; // apiVersion or kind
                 continue;
@@ -273,14 +273,14 @@ fn known(
     of: &'static Type,
     fields: &[&'static Field],
     key: &str,
-) -> Option<(usize, Option<&'static Field>)> {
+) -> Option<(u32, Option<&'static Field>)> {
     match key {
-        "apiVersion" if of.is_typed => return Some((fields.len(), None)),
-        "kind" if of.is_typed => return Some((fields.len() + 1, None)),
+        "apiVersion" if of.is_typed => return Some((126, None)),
+        "kind" if of.is_typed => return Some((127, None)),
         _ => {}
     }
     let place = fields.binary_search_by_key(&key, |field| field.name).ok()?;
-    Some((place, Some(fields[place])))
+    Some((u32::try_from(place).ok()?, Some(fields[place])))
 }
 
 /// A key, borrowed from the document unless it has escapes.
