@@ -17,9 +17,9 @@ use serde_json::{Map, Value, json};
 pub struct Plugin {
     /// Standard object's metadata. The name is that of the user `system:plugin:<name>` as whom the plugin acts.
     pub metadata: ObjectMeta,
-    /// What the plugin is, when it is called, and what it may do.
+    /// What is wanted.
     pub spec: PluginSpec,
-    /// What became of it; written by the host alone.
+    /// What is; written by the host alone.
     #[schemars(with = "PluginStatus")]
     pub status: Option<PluginStatus>,
 }
@@ -83,14 +83,12 @@ pub struct MatchRules {
     pub object_selector: Option<LabelSelector>,
 }
 
-/// What a failed call means.
+/// What a failed call means: the request is refused (`Fail`), or the plugin is passed over (`Ignore`).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[schemars(rename = "dev.pilothouse.plugins.v1alpha1.FailurePolicy")]
+#[schemars(inline)]
 pub enum FailurePolicy {
-    /// The request is refused.
     #[default]
     Fail,
-    /// The plugin is passed over.
     Ignore,
 }
 
