@@ -1,5 +1,5 @@
-//! OpenAPI v3 documents, one a group and version, as `/openapi/v3` serves them.
-//! Source: <https://kubernetes.io/docs/concepts/overview/kubernetes-api/#openapi-v3>
+//! OpenAPI v3 documents, one a group and version, as `/openapi/v3` serves them, and the v2 document of `/openapi/v2`.
+//! Source: <https://kubernetes.io/docs/concepts/overview/kubernetes-api/#openapi-interface-definition>
 //!
 //! A document is made at its first request and kept as bytes. Schemas come from the kinds themselves at run time, list and
 //! patch keys from the table of facts. What clients rely on: `kubectl explain` finds a kind by the
@@ -10,6 +10,7 @@ mod paths;
 mod schema;
 #[cfg(test)]
 mod tests;
+mod v2;
 
 use std::{
     collections::BTreeMap,
@@ -65,6 +66,7 @@ pub struct Document {
 pub struct OpenApi {
     /// By path without slashes at its ends: `api/v1`, `apis/apps/v1`.
     documents: BTreeMap<String, Lazy>,
+    v2: OnceLock<Document>,
 }
 
 struct Lazy {
@@ -88,7 +90,10 @@ impl OpenApi {
                 });
             lazy.served.push(each);
         }
-        Self { documents }
+        Self {
+            documents,
+            v2: OnceLock::new(),
+        }
     }
 
     /// The body of `/openapi/v3`: where the documents are.
@@ -109,6 +114,14 @@ impl OpenApi {
         let lazy = self.documents.get(path)?;
         Some(lazy.document.get_or_init(|| lazy.make()))
     }
+
+    /// The body of `/openapi/v2`, all groups and versions in one, for clients that know no v3.
+    pub fn v2(&self) -> &Document {
+        self.v2.get_or_init(|| {
+            let all = self.documents.values().map(|lazy| document(&lazy.served));
+            Document::new(&v2::convert(all))
+        })
+    }
 }
 
 impl Lazy {
@@ -121,10 +134,16 @@ impl Lazy {
     }
 
     fn make(&self) -> Document {
-        let text = document(&self.served).to_string();
+        Document::new(&document(&self.served))
+    }
+}
+
+impl Document {
+    fn new(content: &Value) -> Self {
+        let text = content.to_string();
         let mut hasher = DefaultHasher::new();
         text.hash(&mut hasher);
-        Document {
+        Self {
             bytes: Bytes::from(text),
             hash: format!("{:016X}", hasher.finish()),
         }

@@ -256,3 +256,60 @@ fn our_own_kind_explains_itself() {
         "patchPluginsPilothouseDevV1alpha1Plugin"
     );
 }
+
+#[test]
+fn one_v2_document_says_the_same() {
+    let open_api = open_api();
+    let v2: Value = serde_json::from_slice(&open_api.v2().bytes).unwrap();
+    let definitions = v2["definitions"].as_object().unwrap();
+    let containers = &definitions["io.k8s.api.core.v1.PodSpec"]["properties"]["containers"];
+    assert_eq!(containers["x-kubernetes-patch-merge-key"], "name");
+    assert_eq!(
+        containers["items"]["$ref"],
+        "#/definitions/io.k8s.api.core.v1.Container"
+    );
+    assert_eq!(
+        definitions["io.k8s.apimachinery.pkg.util.intstr.IntOrString"]["type"],
+        "string"
+    );
+    let patch = &v2["paths"]["/apis/apps/v1/namespaces/{namespace}/deployments/{name}"]["patch"];
+    let parameters = patch["parameters"].as_array().unwrap();
+    let found = |name: &str| parameters.iter().find(|p| p["name"] == name).unwrap();
+    assert_eq!(found("fieldValidation")["type"], "string");
+    assert_eq!(found("body")["in"], "body");
+    assert_eq!(
+        patch["responses"]["200"]["schema"]["$ref"],
+        "#/definitions/io.k8s.api.apps.v1.Deployment"
+    );
+    let text = v2.to_string();
+    for word in ["components", "requestBody", "oneOf", "nullable"] {
+        assert!(!text.contains(&format!("\"{word}\"")), "{word}");
+    }
+}
+
+/// The typed structs and the table come from different publications of the same definitions.
+#[test]
+fn the_table_of_facts_knows_every_field_of_the_typed_structs() {
+    let documents = [document("api/v1"), document("apis/apps/v1")];
+    let mut compared = 0;
+    for document in &documents {
+        for (name, component) in document["components"]["schemas"].as_object().unwrap() {
+            let Some(of) = crate::facts::by_schema_name(name) else {
+                continue;
+            };
+            let mut known: BTreeSet<&str> = of.json_fields().iter().map(|f| f.name).collect();
+            if of.is_typed {
+                known.extend(["apiVersion", "kind"]);
+            }
+            let published = component["properties"].as_object();
+            let published: BTreeSet<&str> = published
+                .into_iter()
+                .flatten()
+                .map(|(name, _)| name.as_str())
+                .collect();
+            assert_eq!(known, published, "{name}");
+            compared += 1;
+        }
+    }
+    assert!(compared > 150, "{compared}");
+}
