@@ -153,7 +153,10 @@ impl Objects {
             .int_at("/metadata/deletionGracePeriodSeconds")
             .unwrap_or(0)
             > 0;
-        if object.is_deleting() && object.finalizers().is_empty() && !graceful {
+        // A namespace is also held by the finalizers of its spec.
+        let held = !object.finalizers().is_empty()
+            || (of.name == "namespaces" && !object.list_at("/spec/finalizers").is_empty());
+        if object.is_deleting() && !held && !graceful {
             self.revision += 1;
             self.by_key.remove(&key);
             return Ok(object);
