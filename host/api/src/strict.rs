@@ -128,10 +128,12 @@ impl Walk<'_> {
     }
 
     fn found(&mut self, what: &str, name: &str) {
+        if self.findings.strict.len() >= MAX_FINDINGS {
+            return;
+        }
         let text = format!("{what} field {:?}", self.path(name));
-        let strict = &mut self.findings.strict;
-        if strict.len() < MAX_FINDINGS && !strict.contains(&text) {
-            strict.push(text);
+        if !self.findings.strict.contains(&text) {
+            self.findings.strict.push(text);
         }
     }
 }

@@ -1,5 +1,7 @@
 //! The order of merged lists: as the patch orders them, and what the patch does not name as the live list has it.
 
+use std::collections::HashMap;
+
 use serde_json::Value;
 
 /// What tells elements apart: the value of the merge key, or the element itself.
@@ -10,9 +12,10 @@ pub(super) fn identity<'a>(element: &'a Value, merge_key: Option<&str>) -> &'a V
     }
 }
 
-fn position(identities: &[Value], element: &Value, merge_key: Option<&str>) -> Option<usize> {
-    let wanted = identity(element, merge_key);
-    identities.iter().position(|known| known == wanted)
+/// Where identities stand; the first of equal ones counts.
+fn places(identities: &[Value]) -> HashMap<&Value, usize> {
+    let places = identities.iter().enumerate().rev();
+    places.map(|(place, identity)| (identity, place)).collect()
 }
 
 /// Sorts `merged`. `patch_order` and `live_order` are identities; elements that the patch names keep its order among each
@@ -27,11 +30,13 @@ pub(super) fn arrange(
         element: Value,
         live: Option<usize>,
     }
+    let (of_patch_at, live_at) = (places(patch_order), places(live_order));
     let mut of_patch = Vec::new();
     let mut others = Vec::new();
     for element in merged {
-        let live = position(live_order, &element, merge_key);
-        match position(patch_order, &element, merge_key) {
+        let identity = identity(&element, merge_key);
+        let live = live_at.get(identity).copied();
+        match of_patch_at.get(identity).copied() {
             Some(at) => of_patch.push((at, Placed { element, live })),
             None => others.push(Placed { element, live }),
         }

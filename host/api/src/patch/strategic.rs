@@ -5,6 +5,8 @@
 //! directives: `$patch: replace | delete | merge` in an object or list element, `$retainKeys`, `$setElementOrder/<list>`,
 //! `$deleteFromPrimitiveList/<list>`.
 
+use std::collections::{HashMap, HashSet};
+
 use serde_json::{Map, Value};
 
 use super::{
@@ -73,12 +75,12 @@ impl Schema {
 fn merge_object(original: &mut Object, mut patch: Object, schema: Schema) -> Result<(), Status> {
     match patch.remove(PATCH) {
         None => {}
-        Some(Value::String(directive)) if directive == "merge" => {}
-        Some(Value::String(directive)) if directive == "replace" => {
+        Some(directive) if directive == "merge" => {}
+        Some(directive) if directive == "replace" => {
             *original = without_directives(patch);
             return Ok(());
         }
-        Some(Value::String(directive)) if directive == "delete" => {
+        Some(directive) if directive == "delete" => {
             original.clear();
             return Ok(());
         }
@@ -143,12 +145,9 @@ fn merge_list(
     let objects = elements().filter(|element| element.is_object()).count();
     if objects == 0 {
         let live_order = live.clone();
+        let mut known: HashSet<Value> = live.iter().cloned().collect();
         let mut merged = live;
-        for element in patch {
-            if !merged.contains(&element) {
-                merged.push(element);
-            }
-        }
+        merged.extend(patch.into_iter().filter(|new| known.insert(new.clone())));
         return Ok(arrange(merged, order, &live_order, None));
     }
     if objects < live.len() + patch.len() {
@@ -162,49 +161,69 @@ fn merge_list(
     Ok(arrange(merged, order, &live_order, merge_key))
 }
 
+/// Elements that are told apart by a key: those of the patch are deleted, merged into what has the key, or added.
 fn merge_keyed(
     live: Vec<Value>,
     patch: Vec<Value>,
     key: &str,
     schema: Schema,
 ) -> Result<Vec<Value>, Status> {
-    let mut merged = live;
-    let mut elements = Vec::new();
-    let mut replace = false;
-    for element in patch {
-        let Value::Object(mut element) = element else {
-            continue; // only objects come here
-        };
-        match element.get(PATCH) {
-            None => elements.push(element),
-            Some(Value::String(directive)) if directive == "merge" => {
-                element.remove(PATCH);
-                elements.push(element);
-            }
-            Some(Value::String(directive)) if directive == "replace" => {
-                // the element that says so stands for the whole list; it counts itself only if it has more to say
-                element.remove(PATCH);
-                replace = true;
-            }
-            Some(Value::String(directive)) if directive == "delete" => {
-                let wanted = key_of(&element, key)?;
-                merged.retain(|known| known[key] != *wanted);
-            }
-            Some(other) => return Err(unknown_directive(&other.clone(), &element)),
-        }
-    }
+    let Changes {
+        elements,
+        deleted,
+        replace,
+    } = changes(patch, key)?;
     if replace {
         let elements = elements.into_iter().map(without_directives);
         return Ok(elements.map(Value::Object).collect());
     }
+    let mut merged = live;
+    merged.retain(|known| !deleted.contains(&known[key]));
+    let mut places: HashMap<Value, usize> = HashMap::new();
+    for (place, known) in merged.iter().enumerate() {
+        places.entry(known[key].clone()).or_insert(place);
+    }
     for element in elements {
-        let wanted = key_of(&element, key)?;
-        match merged.iter_mut().find(|known| known[key] == *wanted) {
+        let wanted = key_of(&element, key)?.clone();
+        match places.get(&wanted).map(|place| &mut merged[*place]) {
             Some(Value::Object(known)) => merge_object(known, element, schema)?,
-            _ => merged.push(Value::Object(without_directives(element))),
+            _ => {
+                places.insert(wanted, merged.len());
+                merged.push(Value::Object(without_directives(element)));
+            }
         }
     }
     Ok(merged)
+}
+
+/// The elements of a list's patch by their directives.
+struct Changes {
+    elements: Vec<Object>,
+    deleted: HashSet<Value>,
+    replace: bool,
+}
+
+fn changes(patch: Vec<Value>, key: &str) -> Result<Changes, Status> {
+    let mut changes = Changes {
+        elements: Vec::new(),
+        deleted: HashSet::new(),
+        replace: false,
+    };
+    for element in patch {
+        let Value::Object(mut element) = element else {
+            continue; // only objects come here
+        };
+        match element.remove(PATCH) {
+            None => changes.elements.push(element),
+            Some(directive) if directive == "merge" => changes.elements.push(element),
+            Some(directive) if directive == "replace" => changes.replace = true, // says no more
+            Some(directive) if directive == "delete" => {
+                changes.deleted.insert(key_of(&element, key)?.clone());
+            }
+            Some(other) => return Err(unknown_directive(&other, &element)),
+        }
+    }
+    Ok(changes)
 }
 
 fn key_of<'a>(element: &'a Object, key: &str) -> Result<&'a Value, Status> {
@@ -224,7 +243,8 @@ fn retain_keys(original: &mut Object, patch: &mut Object) -> Result<(), Status> 
         Some(Value::Array(keys)) => keys,
         Some(_) => return Err(bad_format()),
     };
-    let retained = |name: &str| keys.iter().any(|key| key == name);
+    let keys: HashSet<&str> = keys.iter().filter_map(Value::as_str).collect();
+    let retained = |name: &str| keys.contains(name);
     let sets_another = patch
         .iter()
         .any(|(name, value)| !value.is_null() && list_directive(name).is_none() && !retained(name));
@@ -242,6 +262,7 @@ fn delete_from_primitive_lists(original: &mut Object, patch: &mut Object) -> Res
             return Err(bad_list_format(DELETE_FROM_PRIMITIVE_LIST));
         };
         if let Some(Value::Array(list)) = original.get_mut(&name) {
+            let values: HashSet<Value> = values.into_iter().collect();
             list.retain(|value| !values.contains(value));
         }
     }

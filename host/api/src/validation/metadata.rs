@@ -1,6 +1,6 @@
 //! `metadata` of any object. Source: <https://kubernetes.io/docs/reference/kubernetes-api/common-definitions/object-meta/>
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashSet};
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{
     ManagedFieldsEntry, ObjectMeta, OwnerReference,
@@ -192,7 +192,7 @@ pub fn validate_finalizers(finalizers: &[String], path: &Path) -> ErrorList {
 }
 
 fn no_new_finalizers(new: &ObjectMeta, old: &ObjectMeta, path: &Path) -> Option<FieldError> {
-    let known = old.finalizers.as_deref().unwrap_or_default();
+    let known: HashSet<&String> = old.finalizers.iter().flatten().collect();
     let mut added: Vec<&String> = new
         .finalizers
         .iter()
