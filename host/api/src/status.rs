@@ -134,10 +134,12 @@ impl Status {
 
     /// 422 `Invalid`: `Pod "web" is invalid: …`; the causes come from field validation.
     pub fn invalid(group: &str, kind: &str, name: &str, causes: Vec<Cause>) -> Self {
-        let lines: Vec<String> = causes
-            .iter()
-            .map(|c| format!("{}: {}", c.field, c.message))
-            .collect();
+        let mut lines: Vec<String> = Vec::new();
+        for line in causes.iter().map(|c| format!("{}: {}", c.field, c.message)) {
+            if !lines.contains(&line) {
+                lines.push(line); // the causes keep repetitions, the text does not
+            }
+        }
         let text = match lines.as_slice() {
             [] => String::new(),
             [one] => one.clone(),
@@ -264,5 +266,28 @@ impl Status {
     /// Whether a watch or list must begin anew: `Expired` or `Gone`.
     pub fn is_expired(&self) -> bool {
         self.reason == "Expired" || self.reason == "Gone" || self.code == 410
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_invalid_object_is_told_each_thing_once() {
+        let cause = |field: &str, message: &str| Cause {
+            reason: "FieldValueInvalid".to_owned(),
+            message: message.to_owned(),
+            field: field.to_owned(),
+        };
+        let causes = vec![cause("a", "bad"), cause("b", "bad"), cause("a", "bad")];
+        let status = Status::invalid("apps", "Deployment", "web", causes);
+        assert_eq!(
+            status.message,
+            "Deployment.apps \"web\" is invalid: [a: bad, b: bad]"
+        );
+        assert_eq!(status.details.map(|d| d.causes.len()), Some(3));
+        let one = Status::invalid("", "Pod", "p", vec![cause("a", "bad"); 2]);
+        assert_eq!(one.message, "Pod \"p\" is invalid: a: bad");
     }
 }
