@@ -1,8 +1,8 @@
 //! Facts of all built-in API types of Kubernetes v1.36: names, numbers, types, list and patch keys. Strategic merge,
 //! server-side apply, protobuf, strict decoding and OpenAPI read this one table, so that nobody writes code per kind.
 //!
-//! The table is `facts/v1.36.txt`, written by `facts/extract.py` from the published definitions; it is read at first use.
-//! Its lines:
+//! The table is `facts/v1.36.txt`, written by `facts/extract.py` from the published definitions, and `facts/pilothouse.txt`
+//! with our own kind; it is read at first use. Its lines:
 //!
 //! ```text
 //! @ <number> <schema package> <protobuf package> <group, `core`, `-` for none> <version>      a package, then its types
@@ -21,7 +21,10 @@ use std::{collections::HashMap, sync::OnceLock};
 
 use crate::gvk::GroupVersionKind;
 
-static TABLE: &str = include_str!("../facts/v1.36.txt");
+static TABLE: &str = concat!(
+    include_str!("../facts/v1.36.txt"),
+    include_str!("../facts/pilothouse.txt"),
+);
 
 /// A package of types: one version of one group, or what they share.
 #[derive(Debug)]
@@ -158,7 +161,7 @@ fn facts() -> &'static Facts {
     static FACTS: OnceLock<Facts> = OnceLock::new();
     FACTS.get_or_init(|| {
         // the table is part of the program and read by the tests
-        read::table(TABLE).unwrap_or_else(|error| panic!("facts/v1.36.txt: {error}"))
+        read::table(TABLE).unwrap_or_else(|error| panic!("table of facts: {error}"))
     })
 }
 

@@ -1,5 +1,5 @@
 //! `Plugin`, the kind by which plugins are installed, configured and watched: `plugins.pilothouse.dev/v1alpha1`,
-//! cluster-scoped. A file in the plugin directory becomes such an object too.
+//! cluster-scoped. A file in the plugin directory becomes such an object too. `facts/pilothouse.txt` names the same fields.
 
 use k8s_openapi::{
     Metadata, Resource,

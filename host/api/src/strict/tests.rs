@@ -76,6 +76,22 @@ fn without_a_schema_duplicates_alone_count() {
 }
 
 #[test]
+fn our_own_kind_is_known_too() {
+    let plugin = facts::by_kind(&GroupVersionKind::of(
+        "plugins.pilothouse.dev",
+        "v1alpha1",
+        "Plugin",
+    ));
+    let json =
+        r#"{"kind":"Plugin","spec":{"sorce":{},"config":{"x":1},"limits":{"timeMs":1,"time":2}}}"#;
+    let expected = [
+        r#"unknown field "spec.sorce""#,
+        r#"unknown field "spec.limits.time""#,
+    ];
+    assert_eq!(check(json.as_bytes(), plugin).strict, expected);
+}
+
+#[test]
 fn malformed_quantities_are_errors() {
     let with = |amount: Value| {
         let resources = json!({"limits": {"cpu": amount, "memory": "1Gi"}});
