@@ -3,6 +3,7 @@
 
 use pilothouse_sdk::{
     admission::{Admission, Denial, Entry, Mutation, Request},
+    cluster::Cluster,
     host, json,
     patch::Patch,
 };
@@ -65,7 +66,7 @@ impl Admission for DefaultTolerationSeconds {
             .mutate_only()
     }
 
-    fn mutate(&self, request: &Request) -> Result<Mutation, Denial> {
+    fn mutate(&self, _: &dyn Cluster, request: &Request) -> Result<Mutation, Denial> {
         let config: Config = host::config().map_err(Denial::internal)?;
         let pod: Pod = request.object()?;
         let tolerations = pod.spec.tolerations.unwrap_or_default();
@@ -92,4 +93,65 @@ impl Admission for DefaultTolerationSeconds {
 
 pilothouse_sdk::export! {
     admission(mutate): [DefaultTolerationSeconds],
+}
+
+#[cfg(test)]
+mod tests {
+    use pilothouse_sdk::{
+        Value,
+        admission::Operation,
+        cluster::resources::PODS,
+        testing::{FakeCluster, admission_request, mutated},
+    };
+
+    use super::*;
+
+    fn tolerations_after(tolerations: Value) -> Value {
+        let pod = json!({
+            "kind": "Pod", "metadata": { "name": "web", "namespace": "default" },
+            "spec": { "tolerations": tolerations },
+        });
+        let request = admission_request(&PODS, Operation::Create, &pod);
+        let mutation = DefaultTolerationSeconds.mutate(&FakeCluster::new(), &request);
+        mutated(&pod, mutation)["spec"]["tolerations"].clone()
+    }
+
+    fn default_for(key: &str, seconds: i64) -> Value {
+        json!({ "key": key, "operator": "Exists", "effect": "NoExecute", "tolerationSeconds": seconds })
+    }
+
+    #[test]
+    fn what_is_missing_is_added_and_nothing_else() {
+        host::fake::reset();
+        let not_ready = default_for(NOT_READY, 300);
+        let unreachable = default_for(UNREACHABLE, 300);
+        let other = json!({ "key": "dedicated", "operator": "Exists", "effect": "NoSchedule" });
+        let own = json!({ "key": NOT_READY, "operator": "Exists", "effect": "NoExecute", "tolerationSeconds": 10 });
+        let no_schedule = json!({ "key": NOT_READY, "operator": "Exists", "effect": "NoSchedule" });
+        let all = json!({ "operator": "Exists" });
+        let cases = [
+            (json!(null), json!([not_ready, unreachable])),
+            (json!([]), json!([not_ready, unreachable])),
+            (json!([other]), json!([other, not_ready, unreachable])),
+            (json!([own]), json!([own, unreachable])),
+            (
+                json!([no_schedule]),
+                json!([no_schedule, not_ready, unreachable]),
+            ),
+            (json!([all]), json!([all])),
+        ];
+        for (before, after) in cases {
+            assert_eq!(tolerations_after(before.clone()), after, "{before}");
+            assert_eq!(tolerations_after(after.clone()), after, "a second time");
+        }
+    }
+
+    #[test]
+    fn the_seconds_are_configurable() {
+        host::fake::reset();
+        host::fake::set_config(json!({ "defaultUnreachableTolerationSeconds": 5 }));
+        let expected = json!([default_for(NOT_READY, 300), default_for(UNREACHABLE, 5)]);
+        assert_eq!(tolerations_after(json!([])), expected);
+        host::fake::reset();
+    }
 }

@@ -2,8 +2,7 @@
 //! Source: <https://kubernetes.io/docs/reference/kubernetes-api/workload-resources/binding-v1/>
 
 use pilothouse_sdk::{
-    Value,
-    host::{Resource, cluster},
+    cluster::{Cluster, Host, resources::PODS},
     json,
     manifest::Capability,
     scheduler::{
@@ -41,19 +40,14 @@ impl SchedulerPlugin for DefaultBinder {
             },
             "target": { "apiVersion": "v1", "kind": "Node", "name": binding.node_name },
         });
-        let pods = Resource::core("pods");
-        cluster::create_subresource::<Value>(
-            pods,
-            &binding.namespace,
-            &binding.name,
-            "binding",
-            &body,
-        )
-        .map(|_| BindOutcome::Bound)
-        .map_err(|status| BindFailure {
-            code: status.code,
-            reason: status.reason,
-            message: status.message,
-        })
+        let body = body.to_string();
+        let (namespace, name) = (&binding.namespace, &binding.name);
+        Host.create_subresource_raw(&PODS, namespace, name, "binding", body.as_bytes())
+            .map(|_| BindOutcome::Bound)
+            .map_err(|status| BindFailure {
+                code: status.code,
+                reason: status.reason,
+                message: status.message,
+            })
     }
 }

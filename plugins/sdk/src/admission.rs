@@ -5,6 +5,7 @@ use serde::{Serialize, de::DeserializeOwned};
 
 use crate::{
     bindings,
+    cluster::{Cluster, Host, Status},
     manifest::{Capability, Manifest, strings},
     patch::Patch,
 };
@@ -19,12 +20,12 @@ pub trait Admission: Sync {
     fn entry(&self) -> Entry;
 
     /// What to change in the object. Applied to its own output, it must change nothing.
-    fn mutate(&self, _request: &Request) -> Result<Mutation, Denial> {
+    fn mutate(&self, _cluster: &dyn Cluster, _request: &Request) -> Result<Mutation, Denial> {
         Ok(Mutation::default())
     }
 
     /// Whether the request may go on, with warnings for its sender.
-    fn validate(&self, _request: &Request) -> Result<Vec<String>, Denial> {
+    fn validate(&self, _cluster: &dyn Cluster, _request: &Request) -> Result<Vec<String>, Denial> {
         Ok(Vec::new())
     }
 }
@@ -158,13 +159,39 @@ impl Request {
         self.decode(self.old_object.as_deref(), "oldObject")
     }
 
-    /// A 403 in Kubernetes' form: `pods "web" is forbidden: <why>`.
+    /// A 403 in Kubernetes' form: `pods "web" is forbidden: <why>`. An object without a name yet is called by the base of it.
     pub fn forbidden(&self, why: impl std::fmt::Display) -> Denial {
-        let subject = match self.name.as_str() {
-            "" => format!("{} is forbidden", self.group_resource()),
-            name => format!("{} \"{name}\" is forbidden", self.group_resource()),
-        };
-        Denial::new(403, "Forbidden", format!("{subject}: {why}"))
+        let (resource, name) = (self.group_resource(), self.known_name());
+        Denial::new(
+            403,
+            "Forbidden",
+            format!("{resource} \"{name}\" is forbidden: {why}"),
+        )
+    }
+
+    fn known_name(&self) -> String {
+        #[derive(Default, serde::Deserialize)]
+        #[serde(default)]
+        struct Named {
+            metadata: Metadata,
+        }
+        #[derive(Default, serde::Deserialize)]
+        #[serde(rename_all = "camelCase", default)]
+        struct Metadata {
+            name: String,
+            generate_name: String,
+        }
+        if !self.name.is_empty() {
+            return self.name.clone();
+        }
+        let object = self.object.as_deref().unwrap_or_default();
+        let metadata = serde_json::from_slice(object)
+            .unwrap_or(Named::default())
+            .metadata;
+        [metadata.name, metadata.generate_name]
+            .into_iter()
+            .find(|name| !name.is_empty())
+            .unwrap_or_else(|| "Unknown".to_owned())
     }
 
     /// `pods` or `deployments.apps`.
@@ -236,6 +263,13 @@ impl Denial {
     }
 }
 
+/// A refusal that a plugin got from the cluster, passed on as it is.
+impl From<Status> for Denial {
+    fn from(status: Status) -> Self {
+        Self::new(status.code, &status.reason, status.message)
+    }
+}
+
 /// Adds the plugins to the manifest, in the order of their indexes.
 #[doc(hidden)]
 pub fn declare(manifest: &mut Manifest, plugins: &[&dyn Admission]) {
@@ -265,7 +299,7 @@ impl<T: Plugins> bindings::mutate::exports::pilothouse::admission::mutate::Guest
         index: u32,
         request: Request,
     ) -> Result<bindings::mutate::exports::pilothouse::admission::mutate::Mutation, Denial> {
-        let mutation = plugin::<T>(index)?.mutate(&request)?;
+        let mutation = plugin::<T>(index)?.mutate(&Host, &request)?;
         Ok(
             bindings::mutate::exports::pilothouse::admission::mutate::Mutation {
                 json_patch: mutation.patch.to_json(),
@@ -281,7 +315,7 @@ impl<T: Plugins> bindings::validate::exports::pilothouse::admission::validate::G
         request: Request,
     ) -> Result<bindings::validate::exports::pilothouse::admission::validate::Approval, Denial>
     {
-        let warnings = plugin::<T>(index)?.validate(&request)?;
+        let warnings = plugin::<T>(index)?.validate(&Host, &request)?;
         Ok(bindings::validate::exports::pilothouse::admission::validate::Approval { warnings })
     }
 }

@@ -10,7 +10,7 @@
 //! ```
 //!
 //! Invariants: a component exports exactly the interfaces that [`export!`] names, plus `manifest`; every plugin also compiles
-//! natively, where the imports of the host are an in-memory fake ([`host::fake`]), so that plugins have ordinary unit tests.
+//! natively, with fakes for what the host offers ([`host::fake`], [`testing::FakeCluster`]), so that plugins have ordinary unit tests.
 //!
 //! A family is a module with: its generated bindings (one world per interface, see `bindings`), a trait with default bodies,
 //! a function `declare` that adds its plugins to the manifest, a trait `Plugins` that [`export!`] implements for the component,
