@@ -10,21 +10,25 @@ mod call;
 mod outcome;
 mod request;
 mod table;
+mod trial;
 
 use std::sync::Arc;
 
 use arc_swap::ArcSwap;
 use bytes::Bytes;
 use pilothouse_api::Status;
+use tokio::sync::watch;
 
 use crate::{
     error::CallError,
     manifest::{FailurePolicy, ObjectNeed, Phase},
-    revision::Revision,
+    registry::{Active, ActiveComponent},
 };
 
+pub use bindings::MutateAnswer;
 pub use outcome::Denial;
 pub use request::{Operation, Request, User};
+pub use trial::Trial;
 
 use table::{Member, Table};
 
@@ -60,10 +64,21 @@ impl AdmissionPlugins {
     }
 
     /// Takes over the active revisions; those that were there already keep their warm instances.
-    pub fn set(&self, revisions: &[(Arc<Revision>, bool)]) {
+    pub fn set(&self, active: &[ActiveComponent]) {
         let old = self.table.load();
         self.table
-            .store(Arc::new(Table::build(revisions, self.warm, &old)));
+            .store(Arc::new(Table::build(active, self.warm, &old)));
+    }
+
+    /// Follows a registry until it goes away; begins with what is active now.
+    pub async fn follow(&self, mut active: watch::Receiver<Active>) {
+        loop {
+            let now = active.borrow_and_update().clone();
+            self.set(&now);
+            if active.changed().await.is_err() {
+                return;
+            }
+        }
     }
 
     /// Whether any plugin wants a request of this kind in this phase; what nobody wants need not be encoded.

@@ -16,8 +16,10 @@ pub enum LoadError {
     NothingKnown(String),
     #[error("the component does not export pilothouse:host/manifest")]
     NoManifest,
-    #[error("the component exports {interface}@{found}, but this Pilothouse has {known}")]
+    #[error("the component {direction} {interface}@{found}, but this Pilothouse has {known}")]
     UnknownVersion {
+        /// `exports` or `imports`.
+        direction: &'static str,
         interface: String,
         found: String,
         known: String,

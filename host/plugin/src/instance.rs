@@ -118,6 +118,9 @@ impl PluginInstance {
             .caller
             .stats
             .call(running.started.elapsed(), failure);
+        if failure.is_some() {
+            (running.caller.trapped)(running.caller.serial);
+        }
         result
     }
 

@@ -12,6 +12,7 @@ mod cache;
 pub mod capability;
 mod clock;
 pub mod cluster;
+pub mod contract;
 mod engine;
 mod error;
 mod host;
@@ -20,8 +21,10 @@ pub mod interfaces;
 mod limits;
 pub mod manifest;
 mod probe;
+mod registry;
 mod revision;
 mod stats;
+pub mod testing;
 
 pub use clock::{Clock, SystemClock};
 pub use cluster::Cluster;
@@ -31,5 +34,9 @@ pub use host::{HostState, Level, Line, PluginLog};
 pub use instance::{Call, Outcome, PluginInstance, Running};
 pub use limits::Limits;
 pub use manifest::Manifest;
+pub use registry::{
+    Active, ActiveComponent, Condition, ConditionType, PluginDirectory, PluginRegistry,
+    PluginState, PluginStatus, RegistryConfig, SmokeContract, Source, StormPolicy,
+};
 pub use revision::{Digest, Revision, Settings};
 pub use stats::Figures;

@@ -40,6 +40,7 @@ pub(crate) fn exports(engine: &Engine, component: &Component) -> Result<Vec<Inte
         };
         if !known.version.compatible(exported.version) {
             return Err(LoadError::UnknownVersion {
+                direction: "exports",
                 interface: exported.path(),
                 found: exported.version.to_string(),
                 known: known.version.to_string(),
@@ -75,6 +76,7 @@ pub(crate) fn imports(engine: &Engine, component: &Component) -> Result<(), Load
             && !known.version.compatible(imported.version)
         {
             return Err(LoadError::UnknownVersion {
+                direction: "imports",
                 interface: imported.path(),
                 found: imported.version.to_string(),
                 known: known.version.to_string(),

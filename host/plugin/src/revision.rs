@@ -1,6 +1,12 @@
 //! A loaded component: compiled, checked, described by its manifest, ready to be instantiated. Immutable.
 
-use std::{fmt, sync::Arc};
+use std::{
+    fmt,
+    sync::{
+        Arc,
+        atomic::{AtomicU64, Ordering::Relaxed},
+    },
+};
 
 use sha2::{Digest as _, Sha256};
 use wasmtime::{
@@ -63,6 +69,22 @@ pub(crate) struct Home {
     pub(crate) log: Arc<PluginLog>,
     pub(crate) stats: Arc<Stats>,
     pub(crate) cluster: Arc<dyn Cluster>,
+    /// Told of every failed call that is the plugin's fault.
+    trapped: Trapped,
+}
+
+/// What is done about a failed call of a revision.
+pub(crate) type Trapped = Arc<dyn Fn(Serial) + Send + Sync>;
+
+/// Tells apart the revisions of this process, also those of the same bytes with other settings.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Serial(u64);
+
+impl Serial {
+    fn next() -> Self {
+        static NEXT: AtomicU64 = AtomicU64::new(0);
+        Self(NEXT.fetch_add(1, Relaxed))
+    }
 }
 
 impl Home {
@@ -73,7 +95,12 @@ impl Home {
             stats: Arc::new(Stats::new()),
             component,
             cluster,
+            trapped: Arc::new(|_| {}),
         }
+    }
+
+    pub(crate) fn on_trap(self, trapped: Trapped) -> Self {
+        Self { trapped, ..self }
     }
 }
 
@@ -81,6 +108,7 @@ impl Home {
 pub struct Revision {
     /// The component's name: the file's stem, or the Plugin object's name.
     component: Arc<str>,
+    serial: Serial,
     digest: Digest,
     interfaces: Vec<Interface>,
     manifest: Manifest,
@@ -124,6 +152,7 @@ impl Revision {
         compiled: Component,
         settings: Settings,
     ) -> Result<Self, LoadError> {
+        let serial = Serial::next();
         let interfaces = probe::exports(engine, &compiled)?;
         probe::imports(engine, &compiled)?;
         let pre = engine
@@ -144,6 +173,8 @@ impl Revision {
                 stats: Arc::clone(&home.stats),
                 clock: Arc::clone(engine.clock()),
                 cluster: Arc::clone(cluster),
+                serial,
+                trapped: Arc::clone(&home.trapped),
             })
         };
         let nobody: Arc<dyn Cluster> = Arc::new(NoCluster);
@@ -157,6 +188,7 @@ impl Revision {
             .collect();
         Ok(Self {
             component: Arc::clone(&home.component),
+            serial,
             digest,
             interfaces,
             manifest,
@@ -167,8 +199,42 @@ impl Revision {
         })
     }
 
+    /// The same code for a contract: with a cluster, counters and a log of its own, and no consequences of a trap.
+    pub fn isolated(&self, cluster: Arc<dyn Cluster>) -> Self {
+        let home = Home::new(&self.component, cluster);
+        let isolate = |caller: &Arc<Caller>| {
+            Arc::new(Caller {
+                name: Arc::clone(&caller.name),
+                component: Arc::clone(&caller.component),
+                capabilities: caller.capabilities.clone(),
+                config: Arc::clone(&caller.config),
+                log: Arc::clone(&home.log),
+                stats: Arc::clone(&home.stats),
+                clock: Arc::clone(&caller.clock),
+                cluster: Arc::clone(&home.cluster),
+                serial: self.serial,
+                trapped: Arc::clone(&home.trapped),
+            })
+        };
+        Self {
+            component: Arc::clone(&self.component),
+            serial: self.serial,
+            digest: self.digest,
+            interfaces: self.interfaces.clone(),
+            manifest: self.manifest.clone(),
+            settings: self.settings.clone(),
+            callers: self.callers.iter().map(isolate).collect(),
+            pre: self.pre.clone(),
+            engine: self.engine.clone(),
+        }
+    }
+
     pub fn component(&self) -> &Arc<str> {
         &self.component
+    }
+
+    pub(crate) fn serial(&self) -> Serial {
+        self.serial
     }
 
     pub fn digest(&self) -> Digest {
@@ -189,6 +255,11 @@ impl Revision {
 
     pub fn manifest(&self) -> &Manifest {
         &self.manifest
+    }
+
+    /// The log of the component, which all its revisions share.
+    pub fn log(&self) -> &PluginLog {
+        &self.callers[0].log
     }
 
     pub fn settings(&self) -> &Settings {

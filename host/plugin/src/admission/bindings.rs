@@ -13,5 +13,8 @@ wasmtime::component::bindgen!({
     ownership: Borrowing { duplicate_if_necessary: false },
 });
 
+/// What `mutate` answers.
+pub type MutateAnswer = mutate::Mutation;
+
 pub(super) use exports::pilothouse::admission::{mutate, validate};
 pub(super) use pilothouse::admission::types;

@@ -104,6 +104,7 @@ impl Pool {
 
 impl Member {
     pub(super) async fn mutate(&self, request: &Request) -> Answer<mutate::Mutation> {
+        self.available()?;
         let mut warm = self.pool.take().await?;
         let answer = warm
             .mutate(self.plugin, request, self.settings().object)
@@ -113,6 +114,7 @@ impl Member {
     }
 
     pub(super) async fn validate(&self, request: &Request) -> Answer<Vec<String>> {
+        self.available()?;
         let mut warm = self.pool.take().await?;
         let answer = warm
             .validate(self.plugin, request, self.settings().object)
@@ -146,6 +148,10 @@ macro_rules! call {
 }
 
 impl Warm {
+    pub(super) fn is_dead(&self) -> bool {
+        self.instance.is_dead()
+    }
+
     pub(crate) async fn mutate(
         &mut self,
         plugin: u32,

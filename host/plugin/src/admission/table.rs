@@ -4,7 +4,9 @@ use std::{collections::HashSet, sync::Arc};
 
 use super::{Request, call::Pool};
 use crate::{
+    error::CallError,
     manifest::{AdmissionSettings, Phase},
+    registry::ActiveComponent,
     revision::Revision,
 };
 
@@ -14,6 +16,8 @@ pub(crate) struct Member {
     name: Arc<str>,
     settings: AdmissionSettings,
     built_in: bool,
+    /// It must not be called; its failure policy holds.
+    quarantined: bool,
     pub(super) pool: Arc<Pool>,
 }
 
@@ -29,13 +33,29 @@ impl Member {
     pub(super) fn settings(&self) -> &AdmissionSettings {
         &self.settings
     }
+
+    /// Whether it can be called.
+    pub(super) fn available(&self) -> Result<(), CallError> {
+        match self.quarantined {
+            false => Ok(()),
+            true => Err(CallError::Unavailable {
+                plugin: Arc::clone(&self.name),
+                why: "it failed too often and is not called for a while".to_owned(),
+            }),
+        }
+    }
 }
 
 impl Table {
-    /// `revisions` with whether they ship with the host. A user's plugin takes the place of a built-in one of its name.
-    pub(super) fn build(revisions: &[(Arc<Revision>, bool)], warm: usize, old: &Self) -> Self {
+    /// A user's plugin takes the place of a built-in one of its name.
+    pub(super) fn build(active: &[ActiveComponent], warm: usize, old: &Self) -> Self {
         let mut members = Vec::new();
-        for (revision, built_in) in revisions {
+        for ActiveComponent {
+            revision,
+            built_in,
+            quarantined,
+        } in active
+        {
             let pool = old
                 .pool_of(revision)
                 .unwrap_or_else(|| Arc::new(Pool::new(revision, warm)));
@@ -48,6 +68,7 @@ impl Table {
                     name: entry.name.as_str().into(),
                     settings: settings.clone(),
                     built_in: *built_in,
+                    quarantined: *quarantined,
                     pool: Arc::clone(&pool),
                 }));
             }
@@ -66,26 +87,24 @@ impl Table {
     }
 
     /// Those that a request reaches in a phase.
-    pub(super) fn matching<'a>(
-        &'a self,
+    pub(super) fn matching<'t, 'r>(
+        &'t self,
         phase: Phase,
-        request: &Request,
-    ) -> impl Iterator<Item = &'a Arc<Member>> {
+        request: &'r Request,
+    ) -> impl Iterator<Item = &'t Arc<Member>> + use<'t, 'r> {
         let operation = request.operation.in_rules();
-        let resource = request.resource.clone();
-        let subresource = request.subresource.clone();
-        let (namespaced, built_in_only) = (request.namespaced, request.built_in_only);
+        let of = &request.resource;
         self.0.iter().filter(move |member| {
-            (member.built_in || !built_in_only)
+            (member.built_in || !request.built_in_only)
                 && member.settings.phases.contains(&phase)
                 && member.pool.exports(phase)
                 && member.settings.matches(
                     operation,
-                    &resource.group,
-                    &resource.version,
-                    &resource.resource,
-                    &subresource,
-                    namespaced,
+                    &of.group,
+                    &of.version,
+                    &of.resource,
+                    &request.subresource,
+                    request.namespaced,
                 )
         })
     }

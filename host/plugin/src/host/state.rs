@@ -12,6 +12,7 @@ use crate::{
     clock::Clock,
     cluster::{CallingPlugin, Cluster},
     limits::{Budget, Limits},
+    revision::{Serial, Trapped},
     stats::Stats,
 };
 
@@ -26,6 +27,8 @@ pub(crate) struct Caller {
     pub(crate) stats: Arc<Stats>,
     pub(crate) clock: Arc<dyn Clock>,
     pub(crate) cluster: Arc<dyn Cluster>,
+    pub(crate) serial: Serial,
+    pub(crate) trapped: Trapped,
 }
 
 /// The data of a plugin's store.

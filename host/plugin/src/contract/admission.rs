@@ -1,0 +1,250 @@
+//! The contract of admission plugins.
+
+use std::{fmt::Display, sync::Arc};
+
+use async_trait::async_trait;
+use serde_json::Value;
+
+use super::{Contract, SampleCluster, Violation, samples};
+use crate::{
+    admission::{Request, Trial},
+    error::CallError,
+    manifest::{AdmissionSettings, Phase},
+    registry::SmokeContract,
+    revision::Revision,
+};
+
+const IDEMPOTENT: &str = "mutation-is-idempotent";
+const APPLIES: &str = "patches-apply";
+const NO_WRITES: &str = "validation-writes-nothing";
+const DRY_RUN: &str = "dry-run-has-no-side-effects";
+const SAME: &str = "same-answer-again-and-on-a-fresh-instance";
+const HOSTILE: &str = "no-trap-on-hostile-input";
+const LIMITS: &str = "within-its-limits";
+
+/// All clauses.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct AdmissionContract;
+
+/// The clauses that are quick to try, before a reload takes effect.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct AdmissionSmoke;
+
+#[async_trait]
+impl Contract for AdmissionContract {
+    fn family(&self) -> &'static str {
+        "admission"
+    }
+
+    fn clauses(&self) -> &'static [&'static str] {
+        &[
+            IDEMPOTENT, APPLIES, NO_WRITES, DRY_RUN, SAME, HOSTILE, LIMITS,
+        ]
+    }
+
+    async fn run(&self, revision: &Revision) -> Vec<Violation> {
+        let mut violations = Vec::new();
+        for mut subject in subjects(revision) {
+            subject.ordinary(usize::MAX).await;
+            subject.hostile(usize::MAX).await;
+            violations.append(&mut subject.violations);
+        }
+        violations
+    }
+}
+
+#[async_trait]
+impl SmokeContract for AdmissionSmoke {
+    fn family(&self) -> &'static str {
+        "admission"
+    }
+
+    async fn check(&self, revision: &Revision) -> Result<(), String> {
+        for mut subject in subjects(revision) {
+            subject.ordinary(2).await;
+            subject.hostile(6).await;
+            if let Some(violation) = subject.violations.first() {
+                return Err(violation.to_string());
+            }
+        }
+        Ok(())
+    }
+}
+
+/// One plugin on trial.
+struct Subject {
+    name: String,
+    plugin: u32,
+    settings: AdmissionSettings,
+    cluster: Arc<SampleCluster>,
+    revision: Arc<Revision>,
+    violations: Vec<Violation>,
+}
+
+fn subjects(revision: &Revision) -> Vec<Subject> {
+    let plugins = revision.manifest().plugins.iter().zip(0..);
+    plugins
+        .filter_map(|(entry, plugin)| {
+            let cluster = SampleCluster::new();
+            Some(Subject {
+                name: entry.name.clone(),
+                plugin,
+                settings: entry.admission.clone()?,
+                revision: Arc::new(revision.isolated(cluster.clone())),
+                cluster,
+                violations: Vec::new(),
+            })
+        })
+        .collect()
+}
+
+impl Subject {
+    /// Each clause is reported once; the first case is enough to find the fault.
+    fn broken(&mut self, clause: &'static str, request: &Request, why: impl Display) {
+        if self.violations.iter().any(|known| known.clause == clause) {
+            return;
+        }
+        let operation = request.operation;
+        let resource = &request.resource.resource;
+        self.violations.push(Violation {
+            plugin: self.name.clone(),
+            clause,
+            why: format!("{operation:?} of {resource}: {why}"),
+        });
+    }
+
+    fn trial(&self, phase: Phase) -> Option<Trial> {
+        let trial = Trial::new(&self.revision, self.plugin, self.settings.object);
+        (self.settings.phases.contains(&phase) && trial.exports(phase)).then_some(trial)
+    }
+
+    async fn ordinary(&mut self, most: usize) {
+        let requests = samples::ordinary(&self.settings);
+        for request in requests.into_iter().take(most) {
+            if let Some(mut trial) = self.trial(Phase::Mutate) {
+                self.mutates_well(&mut trial, &request).await;
+            }
+            if let Some(mut trial) = self.trial(Phase::Validate) {
+                self.validates_well(&mut trial, &request).await;
+            }
+        }
+    }
+
+    async fn hostile(&mut self, most: usize) {
+        for (what, request) in samples::hostile(&self.settings).into_iter().take(most) {
+            for phase in [Phase::Mutate, Phase::Validate] {
+                let Some(mut trial) = self.trial(phase) else {
+                    continue;
+                };
+                let failure = match phase {
+                    Phase::Mutate => trial.mutate(&request).await.err(),
+                    Phase::Validate => trial.validate(&request).await.err(),
+                };
+                if let Some(error) = failure {
+                    self.broken(HOSTILE, &request, format_args!("with {what}: {error}"));
+                }
+            }
+        }
+    }
+
+    async fn mutates_well(&mut self, trial: &mut Trial, request: &Request) {
+        let first = match trial.mutate(request).await {
+            Ok(Ok(mutation)) => mutation.json_patch,
+            Ok(Err(_)) => return,
+            Err(error) => return self.failed(request, &error),
+        };
+        let mut dry = request.clone();
+        dry.dry_run = true;
+        self.cluster.take_writes();
+        if let Err(error) = trial.mutate(&dry).await {
+            self.failed(&dry, &error);
+        }
+        self.nothing_written(DRY_RUN, &dry);
+        if let Ok(Ok(again)) = trial.mutate(request).await
+            && again.json_patch != first
+        {
+            self.broken(
+                SAME,
+                request,
+                "it patches the same object differently a second time",
+            );
+        }
+        if let Some(mut fresh) = self.trial(Phase::Mutate)
+            && let Ok(Ok(again)) = fresh.mutate(request).await
+            && again.json_patch != first
+        {
+            self.broken(
+                SAME,
+                request,
+                "two instances patch the same object differently",
+            );
+        }
+        if first.is_empty() {
+            return;
+        }
+        let object = request.object.as_deref().unwrap_or_default();
+        let changed = match apply(object, &first) {
+            Ok(changed) => changed,
+            Err(why) => return self.broken(APPLIES, request, why),
+        };
+        let mut second = request.clone();
+        second.object = Some(changed.to_string().into());
+        match trial.mutate(&second).await {
+            Ok(Ok(mutation)) => match apply(changed.to_string().as_bytes(), &mutation.json_patch) {
+                Ok(again) if again == changed => {}
+                Ok(_) => self.broken(IDEMPOTENT, request, "it changes its own output"),
+                Err(why) => self.broken(APPLIES, request, why),
+            },
+            Ok(Err(denial)) => {
+                let why = format!("it refuses its own output: {}", denial.message);
+                self.broken(IDEMPOTENT, request, why);
+            }
+            Err(error) => self.failed(&second, &error),
+        }
+    }
+
+    async fn validates_well(&mut self, trial: &mut Trial, request: &Request) {
+        self.cluster.take_writes();
+        let first = match trial.validate(request).await {
+            Ok(answer) => answer.map_err(|denial| denial.message),
+            Err(error) => return self.failed(request, &error),
+        };
+        self.nothing_written(NO_WRITES, request);
+        if let Some(mut fresh) = self.trial(Phase::Validate)
+            && let Ok(again) = fresh.validate(request).await
+            && again.map_err(|denial| denial.message) != first
+        {
+            self.broken(
+                SAME,
+                request,
+                "two instances judge the same request differently",
+            );
+        }
+    }
+
+    fn nothing_written(&mut self, clause: &'static str, request: &Request) {
+        if let Some(write) = self.cluster.take_writes().first() {
+            self.broken(
+                clause,
+                request,
+                format_args!("it wrote to the cluster: {write}"),
+            );
+        }
+    }
+
+    /// An ordinary request must neither trap nor exceed a limit.
+    fn failed(&mut self, request: &Request, error: &CallError) {
+        self.broken(LIMITS, request, error);
+    }
+}
+
+/// The patched object; an empty patch changes nothing.
+fn apply(object: &[u8], patch: &str) -> Result<Value, String> {
+    let mut tree: Value = serde_json::from_slice(object).map_err(|error| error.to_string())?;
+    if !patch.is_empty() {
+        let patch: json_patch::Patch =
+            serde_json::from_str(patch).map_err(|error| format!("it is no JSON patch: {error}"))?;
+        json_patch::patch(&mut tree, &patch).map_err(|error| error.to_string())?;
+    }
+    Ok(tree)
+}

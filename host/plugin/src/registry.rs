@@ -1,0 +1,327 @@
+//! Which revision of which component is active. Two ways lead here: those that ship with the host, and a user's, from the watched
+//! directory or a Plugin object; a user's takes the place of one that ships under the same name.
+//!
+//! ```text
+//!            compile → check exports → read manifest → smoke contract → warm ──► swap ──► the old one drains
+//!   put ──►  any failure: what was active goes on serving, the conditions say why
+//!            ┌──────────────────────── trap storm ────────────────────────────┐
+//!            ▼                                                                │
+//!   a previous revision: it is active again (rolled back)                  Serving
+//!   none: Quarantined, back after a growing pause ─────────────────────────►──┘
+//! ```
+//!
+//! Invariants: consumers see a whole new [`Active`] or the whole old one; a call ends on the revision that it began on, which is
+//! kept by its users until then; a quarantined component stays listed, so that a policy that must not be missed still refuses.
+//!
+//! Lock order: a slot's `loading` (async, held over a load), then `slots`; nothing is awaited under `slots`.
+
+mod contract;
+mod directory;
+mod last_good;
+mod slot;
+mod status;
+mod storm;
+
+use std::{
+    collections::BTreeMap,
+    path::PathBuf,
+    sync::{Arc, Weak},
+};
+
+use futures::future::join_all;
+use parking_lot::Mutex;
+use tokio::sync::watch;
+
+use crate::{
+    cluster::{Cluster, NoCluster},
+    engine::Engine,
+    error::LoadError,
+    revision::{Digest, Home, Revision, Serial, Settings, compile},
+};
+
+pub use contract::SmokeContract;
+pub use directory::PluginDirectory;
+pub use status::{Condition, ConditionType, PluginState, PluginStatus};
+pub use storm::StormPolicy;
+
+use last_good::LastGood;
+use slot::{Slot, Step};
+
+/// Where a component came from.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Source {
+    /// It ships with the host.
+    BuiltIn,
+    /// A file of the watched directory.
+    File(PathBuf),
+    /// A Plugin object, by its name.
+    Object(String),
+}
+
+/// How to build a [`PluginRegistry`].
+pub struct RegistryConfig {
+    pub engine: Engine,
+    /// What plugins reach through `pilothouse:host/cluster`.
+    pub cluster: Arc<dyn Cluster>,
+    /// Where the last good version of a user's component is kept; `None`: nowhere.
+    pub state_dir: Option<PathBuf>,
+    pub storm: StormPolicy,
+    /// Checked before a revision is swapped in.
+    pub contracts: Vec<Arc<dyn SmokeContract>>,
+}
+
+impl RegistryConfig {
+    /// No cluster, no state on disk, the smoke contract of admission.
+    pub fn new(engine: Engine) -> Self {
+        Self {
+            engine,
+            cluster: Arc::new(NoCluster),
+            state_dir: None,
+            storm: StormPolicy::default(),
+            contracts: vec![Arc::new(crate::contract::AdmissionSmoke)],
+        }
+    }
+}
+
+/// One active component.
+#[derive(Clone, Debug)]
+pub struct ActiveComponent {
+    pub revision: Arc<Revision>,
+    pub built_in: bool,
+    /// It trapped too often and has no earlier revision: it must not be called, its failure policies hold.
+    pub quarantined: bool,
+}
+
+/// All active components in the order of their names. Immutable; a change makes a new one.
+pub type Active = Arc<[ActiveComponent]>;
+
+/// The registry; cheap to clone.
+#[derive(Clone)]
+pub struct PluginRegistry(Arc<Inner>);
+
+struct Inner {
+    engine: Engine,
+    cluster: Arc<dyn Cluster>,
+    last_good: Option<LastGood>,
+    storm: StormPolicy,
+    contracts: Vec<Arc<dyn SmokeContract>>,
+    slots: Mutex<BTreeMap<Arc<str>, Slot>>,
+    active: watch::Sender<Active>,
+}
+
+impl PluginRegistry {
+    /// An empty registry. Fails if the state directory cannot be made.
+    pub fn new(config: RegistryConfig) -> std::io::Result<Self> {
+        let last_good = config.state_dir.map(LastGood::open).transpose()?;
+        Ok(Self(Arc::new(Inner {
+            engine: config.engine,
+            cluster: config.cluster,
+            last_good,
+            storm: config.storm,
+            contracts: config.contracts,
+            slots: Mutex::default(),
+            active: watch::Sender::new(Arc::new([])),
+        })))
+    }
+
+    /// Loads what ships with the host, all at once, and makes it active together. The answer names those that failed.
+    pub async fn add_built_ins(&self, built_ins: &[(&str, &[u8])]) -> Vec<(String, LoadError)> {
+        let loads = built_ins.iter().map(|(name, wasm)| async move {
+            let settings = Settings::default();
+            let outcome = self.load(name, wasm, Source::BuiltIn, settings).await;
+            outcome.err().map(|error| ((*name).to_owned(), error))
+        });
+        join_all(loads).await.into_iter().flatten().collect()
+    }
+
+    /// Loads a user's component and makes it active under `name`. If anything fails, what was active goes on serving, or the
+    /// last good version of an earlier run comes back; the error is also in the conditions. The same bytes with the same
+    /// settings are not loaded again.
+    pub async fn put(
+        &self,
+        name: &str,
+        wasm: &[u8],
+        source: Source,
+        settings: Settings,
+    ) -> Result<(), LoadError> {
+        let outcome = self
+            .load(name, wasm, source.clone(), settings.clone())
+            .await;
+        match &outcome {
+            Ok(()) => {
+                if let Some(store) = &self.0.last_good {
+                    store.keep(name, wasm).await;
+                }
+            }
+            Err(error) => {
+                tracing::warn!(component = name, %error, "a plugin was not loaded");
+                self.fall_back(name, source, settings).await;
+            }
+        }
+        outcome
+    }
+
+    /// Takes a user's component away; one that ships under the same name is active again. Answers whether there was one.
+    pub async fn remove(&self, name: &str) -> bool {
+        if let Some(store) = &self.0.last_good {
+            store.forget(name).await;
+        }
+        let removed = {
+            let mut slots = self.0.slots.lock();
+            let removed = slots.get_mut(name).is_some_and(Slot::remove_user);
+            slots.retain(|_, slot| !slot.is_empty());
+            removed
+        };
+        self.0.publish();
+        removed
+    }
+
+    /// Records that a source could not be read at all.
+    pub fn unreadable(&self, name: &str, source: Source, error: LoadError) {
+        let loading = self.0.slot_loading(name);
+        drop(loading);
+        self.0
+            .with_slot(name, |slot| slot.failed(&source, Step::Compile, &error));
+    }
+
+    /// The active components now.
+    pub fn active(&self) -> Active {
+        self.0.active.borrow().clone()
+    }
+
+    /// The active components and every change of them. A receiver sees the newest; changes in between may be skipped.
+    pub fn subscribe(&self) -> watch::Receiver<Active> {
+        self.0.active.subscribe()
+    }
+
+    /// What `pilothouse plugin list` and the status of Plugin objects show.
+    pub fn status(&self) -> Vec<PluginStatus> {
+        let slots = self.0.slots.lock();
+        slots.iter().map(|(name, slot)| slot.status(name)).collect()
+    }
+
+    /// Lets quarantined components serve again whose pause is over. Called about every second by who runs the registry.
+    pub fn release_quarantined(&self) {
+        let now = self.0.engine.clock().monotonic();
+        let mut released = false;
+        for slot in self.0.slots.lock().values_mut() {
+            released |= slot.release(now);
+        }
+        if released {
+            self.0.publish();
+        }
+    }
+
+    /// The engine, for loading components outside of the registry.
+    pub fn engine(&self) -> &Engine {
+        &self.0.engine
+    }
+
+    async fn load(
+        &self,
+        name: &str,
+        wasm: &[u8],
+        source: Source,
+        settings: Settings,
+    ) -> Result<(), LoadError> {
+        let loading = self.0.slot_loading(name);
+        let _one_at_a_time = loading.lock().await;
+        let digest = Digest::of(wasm);
+        let home = self.0.with_slot(name, |slot| {
+            let same = slot.serves(&source, digest, &settings);
+            (!same).then(|| slot.home.clone())
+        });
+        let Some(home) = home else {
+            return Ok(());
+        };
+        let failed = |step: Step, error: LoadError| {
+            self.0
+                .with_slot(name, |slot| slot.failed(&source, step, &error));
+            self.0.publish();
+            error
+        };
+        let compiled = compile(&self.0.engine, wasm)
+            .await
+            .map_err(|error| failed(Step::Compile, error))?;
+        let revision = Revision::start(&self.0.engine, &home, digest, compiled, settings)
+            .await
+            .map_err(|error| failed(Step::Compile, error))?;
+        let revision = Arc::new(revision);
+        for contract in &self.0.contracts {
+            if let Err(error) = contract::check(contract.as_ref(), &revision).await {
+                return Err(failed(Step::Contract, error));
+            }
+        }
+        self.0.with_slot(name, |slot| slot.swap(&source, revision));
+        self.0.publish();
+        tracing::info!(component = name, %digest, "a plugin is active");
+        Ok(())
+    }
+
+    /// After a failed load at a start: the last good version of an earlier run, if nothing of the user's is active.
+    async fn fall_back(&self, name: &str, source: Source, settings: Settings) {
+        let Some(store) = &self.0.last_good else {
+            return;
+        };
+        if self.0.with_slot(name, |slot| slot.has_user_revision()) {
+            return;
+        }
+        let Some(wasm) = store.read(name).await else {
+            return;
+        };
+        let why = self.0.with_slot(name, |slot| slot.failure());
+        if self.load(name, &wasm, source, settings).await.is_ok() {
+            self.0.with_slot(name, |slot| slot.degraded(why));
+        }
+    }
+}
+
+impl Inner {
+    /// The lock that one load of a component holds.
+    fn slot_loading(self: &Arc<Self>, name: &str) -> Arc<tokio::sync::Mutex<()>> {
+        let mut slots = self.slots.lock();
+        let slot = slots
+            .entry(name.into())
+            .or_insert_with(|| self.new_slot(name));
+        Arc::clone(&slot.loading)
+    }
+
+    fn new_slot(self: &Arc<Self>, name: &str) -> Slot {
+        let name: Arc<str> = name.into();
+        let (registry, component): (Weak<Self>, _) = (Arc::downgrade(self), Arc::clone(&name));
+        let trapped = move |serial| {
+            if let Some(registry) = registry.upgrade() {
+                registry.trapped(&component, serial);
+            }
+        };
+        let home = Home::new(&name, Arc::clone(&self.cluster)).on_trap(Arc::new(trapped));
+        Slot::new(home, Arc::clone(self.engine.clock()), self.storm)
+    }
+
+    fn with_slot<T>(self: &Arc<Self>, name: &str, f: impl FnOnce(&mut Slot) -> T) -> T {
+        let mut slots = self.slots.lock();
+        f(slots
+            .entry(name.into())
+            .or_insert_with(|| self.new_slot(name)))
+    }
+
+    /// A call of this revision failed by its own fault.
+    fn trapped(&self, component: &str, serial: Serial) {
+        let storm = {
+            let mut slots = self.slots.lock();
+            slots
+                .get_mut(component)
+                .is_some_and(|slot| slot.trapped(serial))
+        };
+        if storm {
+            tracing::warn!(component, "a plugin failed too often and was taken out");
+            self.publish();
+        }
+    }
+
+    fn publish(&self) {
+        let slots = self.slots.lock();
+        let active: Active = slots.values().filter_map(Slot::active).collect();
+        self.active.send_replace(active);
+    }
+}

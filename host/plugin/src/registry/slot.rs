@@ -1,0 +1,269 @@
+//! One name of the registry: what ships under it, what the user put there, and how both fare.
+
+use std::{sync::Arc, time::Duration};
+
+use super::{
+    ActiveComponent, Source,
+    status::{Condition, ConditionType, Conditions, PluginState, PluginStatus},
+    storm::{Storm, StormPolicy},
+};
+use crate::{
+    clock::Clock,
+    error::LoadError,
+    revision::{Digest, Home, Revision, Serial, Settings},
+};
+
+/// How far a load came.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Step {
+    /// Up to and with the manifest.
+    Compile,
+    Contract,
+}
+
+pub(super) struct Slot {
+    pub(super) home: Home,
+    /// Held over a load, so that loads of one name come one after the other.
+    pub(super) loading: Arc<tokio::sync::Mutex<()>>,
+    clock: Arc<dyn Clock>,
+    built_in: Option<Arc<Revision>>,
+    user: Option<User>,
+    conditions: Conditions,
+    storm: Storm,
+    quarantined_until: Option<Duration>,
+}
+
+/// A user's component. Without `active` it could not be loaded yet.
+struct User {
+    source: Source,
+    active: Option<Arc<Revision>>,
+    previous: Option<Arc<Revision>>,
+    rolled_back: bool,
+}
+
+impl Slot {
+    pub(super) fn new(home: Home, clock: Arc<dyn Clock>, storm: StormPolicy) -> Self {
+        Self {
+            home,
+            loading: Arc::default(),
+            conditions: Conditions::new(Arc::clone(&clock)),
+            clock,
+            built_in: None,
+            user: None,
+            storm: Storm::new(storm),
+            quarantined_until: None,
+        }
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        self.built_in.is_none() && self.user.is_none()
+    }
+
+    pub(super) fn has_user_revision(&self) -> bool {
+        self.user.as_ref().is_some_and(|user| user.active.is_some())
+    }
+
+    fn revision(&self) -> Option<&Arc<Revision>> {
+        let user = self.user.as_ref().and_then(|user| user.active.as_ref());
+        user.or(self.built_in.as_ref())
+    }
+
+    pub(super) fn active(&self) -> Option<ActiveComponent> {
+        Some(ActiveComponent {
+            revision: Arc::clone(self.revision()?),
+            built_in: !self.has_user_revision(),
+            quarantined: self.quarantined_until.is_some(),
+        })
+    }
+
+    /// Whether this very thing is active for this source already.
+    pub(super) fn serves(&self, source: &Source, digest: Digest, settings: &Settings) -> bool {
+        let held = match source {
+            Source::BuiltIn => self.built_in.as_ref(),
+            source => self
+                .user
+                .as_ref()
+                .filter(|user| user.source == *source)
+                .and_then(|user| user.active.as_ref()),
+        };
+        held.is_some_and(|held| held.digest() == digest && held.settings() == settings)
+    }
+
+    /// A checked revision becomes active.
+    pub(super) fn swap(&mut self, source: &Source, revision: Arc<Revision>) {
+        match source {
+            Source::BuiltIn => self.built_in = Some(revision),
+            source => {
+                let previous = self.user.take().and_then(|user| user.active);
+                if previous.is_some() {
+                    self.home.stats.reload();
+                }
+                self.user = Some(User {
+                    source: source.clone(),
+                    active: Some(revision),
+                    previous,
+                    rolled_back: false,
+                });
+            }
+        }
+        self.storm.forget();
+        self.quarantined_until = None;
+        self.conditions
+            .set(ConditionType::Compiled, true, "Compiled", String::new());
+        self.conditions
+            .set(ConditionType::ContractPassed, true, "Passed", String::new());
+        self.conditions
+            .set(ConditionType::Ready, true, "Serving", String::new());
+        self.conditions
+            .set(ConditionType::Degraded, false, "AsWanted", String::new());
+    }
+
+    /// A load failed; what is active stays.
+    pub(super) fn failed(&mut self, source: &Source, step: Step, error: &LoadError) {
+        if *source != Source::BuiltIn {
+            let user = self.user.get_or_insert_with(|| User {
+                source: source.clone(),
+                active: None,
+                previous: None,
+                rolled_back: false,
+            });
+            user.source = source.clone();
+        }
+        let message = error.to_string();
+        match step {
+            Step::Compile => {
+                self.conditions
+                    .set(ConditionType::Compiled, false, "NotLoaded", message.clone())
+            }
+            Step::Contract => {
+                self.conditions
+                    .set(ConditionType::Compiled, true, "Compiled", String::new());
+                self.conditions.set(
+                    ConditionType::ContractPassed,
+                    false,
+                    "Broken",
+                    message.clone(),
+                );
+            }
+        }
+        match self.revision() {
+            Some(_) => self.degraded(message),
+            None => self
+                .conditions
+                .set(ConditionType::Ready, false, "NotLoaded", message),
+        }
+    }
+
+    /// What the last failed load said.
+    pub(super) fn failure(&self) -> String {
+        self.conditions.first_failure()
+    }
+
+    /// Something older than what is wanted serves.
+    pub(super) fn degraded(&mut self, why: String) {
+        let message = format!("an earlier version goes on serving: {why}");
+        self.conditions
+            .set(ConditionType::Degraded, true, "EarlierVersion", message);
+    }
+
+    /// Takes the user's component away.
+    pub(super) fn remove_user(&mut self) -> bool {
+        let removed = self.user.take().is_some();
+        if removed {
+            self.storm.forget();
+            self.quarantined_until = None;
+            self.conditions.clear();
+            if self.built_in.is_some() {
+                self.conditions
+                    .set(ConditionType::Ready, true, "Serving", String::new());
+            }
+        }
+        removed
+    }
+
+    /// Counts a failure of the active revision. Answers whether that was a storm, and the slot changed.
+    pub(super) fn trapped(&mut self, serial: Serial) -> bool {
+        let Some(failing) = self
+            .revision()
+            .filter(|revision| revision.serial() == serial)
+        else {
+            return false;
+        };
+        let digest = failing.digest();
+        let now = self.clock.monotonic();
+        if self.quarantined_until.is_some() || !self.storm.strike(now) {
+            return false;
+        }
+        let often = self.storm.describe();
+        if let Some(user) = &mut self.user
+            && let Some(previous) = user.previous.take()
+        {
+            user.active = Some(previous);
+            user.rolled_back = true;
+            self.storm.forget();
+            let message = format!("{digest} failed {often} and was rolled back");
+            self.conditions
+                .set(ConditionType::Degraded, true, "RolledBack", message);
+        } else {
+            let pause = self.storm.next_pause();
+            self.quarantined_until = Some(now + pause);
+            let message = format!(
+                "it failed {often} and is not called for {} s",
+                pause.as_secs()
+            );
+            self.conditions
+                .set(ConditionType::Ready, false, "Quarantined", message.clone());
+            self.conditions
+                .set(ConditionType::Degraded, true, "Quarantined", message);
+        }
+        true
+    }
+
+    /// Ends a quarantine whose time is over.
+    pub(super) fn release(&mut self, now: Duration) -> bool {
+        if self.quarantined_until.is_none_or(|until| now < until) {
+            return false;
+        }
+        self.quarantined_until = None;
+        self.conditions
+            .set(ConditionType::Ready, true, "OnProbation", String::new());
+        self.conditions
+            .set(ConditionType::Degraded, false, "OnProbation", String::new());
+        true
+    }
+
+    pub(super) fn status(&self, name: &Arc<str>) -> PluginStatus {
+        let revision = self.revision();
+        let rolled_back = self.user.as_ref().is_some_and(|user| user.rolled_back);
+        let state = match (revision, self.quarantined_until) {
+            (None, _) => PluginState::Failed,
+            (_, Some(_)) => PluginState::Quarantined,
+            _ if rolled_back => PluginState::RolledBack,
+            _ if self.conditions.is(ConditionType::Degraded) => PluginState::Degraded,
+            _ => PluginState::Serving,
+        };
+        let user = self.user.as_ref();
+        PluginStatus {
+            name: Arc::clone(name),
+            source: user.map_or(Source::BuiltIn, |user| user.source.clone()),
+            built_in: !self.has_user_revision() && self.built_in.is_some(),
+            state,
+            digest: revision.map(|revision| revision.digest()),
+            previous: user
+                .and_then(|user| user.previous.as_ref())
+                .map(|revision| revision.digest()),
+            interfaces: revision.map_or_else(Vec::new, |r| {
+                r.interfaces().iter().map(ToString::to_string).collect()
+            }),
+            plugins: revision.map_or_else(Vec::new, |r| {
+                r.manifest()
+                    .plugins
+                    .iter()
+                    .map(|entry| entry.name.clone())
+                    .collect()
+            }),
+            conditions: self.conditions.list().cloned().collect::<Vec<Condition>>(),
+            figures: self.home.stats.figures(),
+        }
+    }
+}

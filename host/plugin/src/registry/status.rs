@@ -1,0 +1,150 @@
+//! What the registry says about a component.
+
+use std::sync::Arc;
+
+use super::Source;
+use crate::{clock::Clock, revision::Digest, stats::Figures};
+
+/// One component at one moment.
+#[derive(Clone, Debug, PartialEq)]
+pub struct PluginStatus {
+    pub name: Arc<str>,
+    pub source: Source,
+    /// What serves is what ships with the host.
+    pub built_in: bool,
+    pub state: PluginState,
+    /// Of what serves.
+    pub digest: Option<Digest>,
+    /// What a rollback would go back to.
+    pub previous: Option<Digest>,
+    /// `pilothouse:admission/mutate@0.1.0`.
+    pub interfaces: Vec<String>,
+    /// The names in its manifest.
+    pub plugins: Vec<String>,
+    pub conditions: Vec<Condition>,
+    pub figures: Figures,
+}
+
+/// A word for lists.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum PluginState {
+    Serving,
+    /// An earlier version than the wanted one serves.
+    Degraded,
+    /// The wanted one failed too often; the one before serves.
+    RolledBack,
+    /// It failed too often and is not called for a while.
+    Quarantined,
+    /// Nothing serves under this name.
+    Failed,
+}
+
+impl PluginState {
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Serving => "Serving",
+            Self::Degraded => "Degraded",
+            Self::RolledBack => "RolledBack",
+            Self::Quarantined => "Quarantined",
+            Self::Failed => "Failed",
+        }
+    }
+}
+
+/// The types of conditions, in the order of a load's steps.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ConditionType {
+    Compiled,
+    ContractPassed,
+    Ready,
+    Degraded,
+}
+
+impl ConditionType {
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Compiled => "Compiled",
+            Self::ContractPassed => "ContractPassed",
+            Self::Ready => "Ready",
+            Self::Degraded => "Degraded",
+        }
+    }
+
+    /// Whether `true` is the good news.
+    fn good(self, status: bool) -> bool {
+        status != (self == Self::Degraded)
+    }
+}
+
+/// As `metav1.Condition`.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Condition {
+    pub condition_type: ConditionType,
+    pub status: bool,
+    pub reason: &'static str,
+    /// One sentence, or empty if all is well.
+    pub message: String,
+    /// Milliseconds since the Unix epoch, of the last change of `status`.
+    pub last_transition_ms: u64,
+}
+
+/// The conditions of one component, at most one of each type.
+pub(super) struct Conditions {
+    list: Vec<Condition>,
+    clock: Arc<dyn Clock>,
+}
+
+impl Conditions {
+    pub(super) fn new(clock: Arc<dyn Clock>) -> Self {
+        Self {
+            list: Vec::new(),
+            clock,
+        }
+    }
+
+    pub(super) fn set(
+        &mut self,
+        condition_type: ConditionType,
+        status: bool,
+        reason: &'static str,
+        message: String,
+    ) {
+        let now = self.clock.now_ms();
+        let old = self
+            .list
+            .iter()
+            .position(|c| c.condition_type == condition_type);
+        let since = old
+            .map(|at| self.list.remove(at))
+            .filter(|old| old.status == status)
+            .map_or(now, |old| old.last_transition_ms);
+        self.list.push(Condition {
+            condition_type,
+            status,
+            reason,
+            message,
+            last_transition_ms: since,
+        });
+        self.list.sort_by_key(|c| c.condition_type as u8);
+    }
+
+    pub(super) fn clear(&mut self) {
+        self.list.clear();
+    }
+
+    pub(super) fn is(&self, condition_type: ConditionType) -> bool {
+        self.list
+            .iter()
+            .any(|c| c.condition_type == condition_type && c.status)
+    }
+
+    pub(super) fn list(&self) -> impl Iterator<Item = &Condition> {
+        self.list.iter()
+    }
+
+    /// The message of the first condition that is bad news.
+    pub(super) fn first_failure(&self) -> String {
+        let bad = self.list.iter().find(|c| !c.condition_type.good(c.status));
+        bad.map(|c| c.message.clone()).unwrap_or_default()
+    }
+}

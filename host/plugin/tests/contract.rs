@@ -1,0 +1,108 @@
+//! Contracts pass the built-in plugins, and each clause catches a plugin that breaks it.
+
+use std::sync::Arc;
+
+use pilothouse_plugin::{
+    Engine, EngineConfig, Limits, Settings,
+    contract::{self, AdmissionContract, Contract},
+    testing,
+};
+use serde_json::json;
+
+async fn violations(
+    component: &str,
+    config: serde_json::Value,
+    limits: Limits,
+) -> Vec<(&'static str, String)> {
+    let engine = Engine::new(EngineConfig::default()).unwrap();
+    let contracts: Vec<Arc<dyn Contract>> = vec![Arc::new(AdmissionContract)];
+    let settings = Settings {
+        config: Some(config),
+        limits,
+        granted: None,
+    };
+    let wasm = testing::component(component);
+    let report = contract::check(&engine, component, &wasm, settings, &contracts)
+        .await
+        .unwrap();
+    assert_eq!(report.checked.len(), AdmissionContract.clauses().len());
+    report
+        .violations
+        .into_iter()
+        .map(|v| (v.clause, v.why))
+        .collect()
+}
+
+#[tokio::test]
+async fn the_built_in_plugins_keep_the_contract() {
+    let components = [
+        "admission-default-toleration-seconds",
+        "admission-namespace-lifecycle",
+        "admission-priority",
+        "admission-service-account",
+    ];
+    for component in components {
+        let found = violations(component, json!({}), Limits::default()).await;
+        assert_eq!(found, [], "{component}");
+    }
+    let good = violations(
+        "bad-admission",
+        json!({ "behaviour": "good" }),
+        Limits::default(),
+    )
+    .await;
+    assert_eq!(good, []);
+}
+
+#[tokio::test]
+async fn every_clause_catches_a_plugin_that_breaks_it() {
+    // What it does, the clause that it breaks, a part of what is said.
+    let cases = [
+        (
+            "append",
+            "mutation-is-idempotent",
+            "it changes its own output",
+        ),
+        ("patch-nowhere", "patches-apply", ""),
+        (
+            "write-while-validating",
+            "validation-writes-nothing",
+            "create configmaps",
+        ),
+        (
+            "write-always",
+            "dry-run-has-no-side-effects",
+            "create configmaps",
+        ),
+        (
+            "count-calls",
+            "same-answer-again-and-on-a-fresh-instance",
+            "",
+        ),
+        (
+            "trust-input",
+            "no-trap-on-hostile-input",
+            "cannot read the object",
+        ),
+        ("spin", "within-its-limits", "exceeded its running time"),
+        ("allocate", "within-its-limits", "exceeded its memory"),
+        ("trap", "within-its-limits", "on purpose"),
+    ];
+    let limits = Limits {
+        time_ms: 20,
+        ..Limits::default()
+    };
+    for clause in AdmissionContract.clauses() {
+        assert!(
+            cases.iter().any(|(_, known, _)| known == clause),
+            "nothing breaks {clause}"
+        );
+    }
+    for (behaviour, clause, said) in cases {
+        let config = json!({ "behaviour": behaviour });
+        let found = violations("bad-admission", config, limits.clone()).await;
+        let caught = found.iter().find(|(broken, _)| *broken == clause);
+        let (_, why) = caught.unwrap_or_else(|| panic!("{behaviour}: {found:?}"));
+        assert!(why.contains(said), "{behaviour}: {why}");
+    }
+}

@@ -1,0 +1,100 @@
+//! The watched directory with real files and real events.
+
+use std::{fs, path::Path, time::Duration};
+
+use pilothouse_plugin::{
+    Active, Engine, EngineConfig, PluginDirectory, PluginRegistry, RegistryConfig, Source, testing,
+};
+use tokio::sync::watch;
+use tokio_util::sync::CancellationToken;
+
+/// Long enough for a loaded machine; the tests wait for events, not for time.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+async fn until(active: &mut watch::Receiver<Active>, what: impl Fn(&Active) -> bool) -> Active {
+    let found = tokio::time::timeout(PATIENCE, active.wait_for(|now| what(now))).await;
+    found.expect("it did not come about").unwrap().clone()
+}
+
+fn registry() -> PluginRegistry {
+    let engine = Engine::new(EngineConfig::default()).unwrap();
+    PluginRegistry::new(RegistryConfig::new(engine)).unwrap()
+}
+
+fn copy(component: &str, to: &Path) {
+    fs::write(to, testing::component(component)).unwrap();
+}
+
+#[tokio::test]
+async fn files_come_change_and_go() {
+    let dir = tempfile::tempdir().unwrap();
+    let registry = registry();
+    let mut active = registry.subscribe();
+    let directory = PluginDirectory::open(dir.path(), registry.clone()).unwrap();
+    let stop = CancellationToken::new();
+    let running = tokio::spawn(directory.run(stop.clone()));
+    let file = dir.path().join("My_Policy.wasm");
+
+    copy("admission-priority", &file);
+    let now = until(&mut active, |now| now.len() == 1).await;
+    let first = now[0].revision.digest();
+    assert_eq!(&**now[0].revision.component(), "my-policy");
+    assert_eq!(registry.status()[0].source, Source::File(file.clone()));
+
+    copy("admission-default-toleration-seconds", &file);
+    until(&mut active, |now| {
+        now.first().is_some_and(|a| a.revision.digest() != first)
+    })
+    .await;
+
+    fs::write(dir.path().join("notes.txt"), "no plugin").unwrap();
+    fs::write(dir.path().join(".hidden.wasm"), "no plugin").unwrap();
+    fs::remove_file(&file).unwrap();
+    until(&mut active, |now| now.is_empty()).await;
+
+    stop.cancel();
+    running.await.unwrap();
+}
+
+#[tokio::test]
+async fn half_a_file_is_not_taken_for_the_whole() {
+    let dir = tempfile::tempdir().unwrap();
+    let registry = registry();
+    let mut active = registry.subscribe();
+    let directory = PluginDirectory::open(dir.path(), registry.clone()).unwrap();
+    let stop = CancellationToken::new();
+    let running = tokio::spawn(directory.run(stop.clone()));
+    let file = dir.path().join("policy.wasm");
+    let wasm = testing::component("admission-priority");
+
+    fs::write(&file, &wasm[..wasm.len() / 2]).unwrap();
+    tokio::time::timeout(PATIENCE, async {
+        while registry.status().is_empty() {
+            tokio::task::yield_now().await;
+        }
+    })
+    .await
+    .expect("the half was never looked at");
+    assert!(registry.active().is_empty());
+
+    fs::write(&file, &wasm).unwrap();
+    until(&mut active, |now| now.len() == 1).await;
+    stop.cancel();
+    running.await.unwrap();
+}
+
+#[tokio::test]
+async fn what_is_there_at_the_start_is_loaded_at_once() {
+    let dir = tempfile::tempdir().unwrap();
+    copy("admission-priority", &dir.path().join("a.wasm"));
+    copy("admission-service-account", &dir.path().join("b.wasm"));
+    let registry = registry();
+    let mut directory = PluginDirectory::open(dir.path(), registry.clone()).unwrap();
+    directory.load_all().await;
+    let names: Vec<String> = registry
+        .active()
+        .iter()
+        .map(|a| a.revision.component().to_string())
+        .collect();
+    assert_eq!(names, ["a", "b"]);
+}
