@@ -13,6 +13,7 @@ mod fill;
 mod lease;
 mod namespace;
 mod node;
+mod plugin;
 pub(crate) mod pod;
 mod priority_class;
 mod replica_set;
@@ -22,6 +23,10 @@ mod secret;
 mod semantic;
 mod service;
 mod service_account;
+#[cfg(test)]
+mod testing;
+#[cfg(test)]
+mod tests;
 
 use std::sync::Arc;
 
@@ -53,5 +58,6 @@ pub fn built_in(allocators: &Arc<Allocators>) -> Vec<Arc<dyn ErasedStrategy>> {
         erase(lease::LeaseStrategy),
         erase(endpoint_slice::EndpointSliceStrategy),
         erase(priority_class::PriorityClassStrategy),
+        erase(plugin::PluginStrategy),
     ]
 }

@@ -97,7 +97,10 @@ impl Strategy for PluginStrategy {
             json!(micros(status.p50_micros)),
             json!(micros(status.p99_micros)),
             json!(status.traps),
-            json!(cells::since(plugin.metadata.creation_timestamp.as_ref(), now)),
+            json!(cells::since(
+                plugin.metadata.creation_timestamp.as_ref(),
+                now
+            )),
             json!(cells::or_none(&plugin.spec.source.path)),
         ]
     }
@@ -160,7 +163,11 @@ fn validate_limits(errors: &mut ErrorList, path: &Path, limits: &PluginLimits) {
         ("hostCalls", limits.host_calls),
     ] {
         if let Some(limit) = limit.filter(|limit| *limit <= 0) {
-            errors.push(FieldError::invalid(&path.child(field), limit, checks::POSITIVE));
+            errors.push(FieldError::invalid(
+                &path.child(field),
+                limit,
+                checks::POSITIVE,
+            ));
         }
     }
 }

@@ -1,1 +1,15 @@
+mod binding;
+mod defaults;
+mod printing;
+mod update;
+mod validation;
 
+use serde_json::{Value, json};
+
+/// A pod with one container.
+fn base() -> Value {
+    json!({
+        "metadata": {"name": "web", "namespace": "default"},
+        "spec": {"containers": [{"name": "nginx", "image": "nginx"}]},
+    })
+}
