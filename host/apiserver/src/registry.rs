@@ -1,7 +1,385 @@
 //! The registry: one generic pipeline for all kinds, and per kind a [`strategy::Strategy`].
+//!
+//! Invariants:
+//! 1. A write is one compare-and-swap on the object's key; what was judged is what is replaced.
+//! 2. The typed value is decoded once per attempt; what is stored has no `resourceVersion`.
+//! 3. Nothing that refuses a write leaves a trace: reservations are given back when dropped.
 
 pub mod allocation;
 pub mod erased;
 pub mod kinds;
 pub mod printing;
 pub mod strategy;
+
+mod binding;
+mod create;
+mod delete;
+pub(crate) mod errors;
+mod eviction;
+mod metadata;
+mod read;
+mod ttl;
+mod update;
+
+use std::{borrow::Cow, collections::HashMap, sync::Arc, time::Duration};
+
+use bytes::Bytes;
+use parking_lot::Mutex;
+use pilothouse_api::{GroupVersionKind, GroupVersionResource, ResourceInfo, Revision, Status};
+use pilothouse_storage::{KeyValue, Storage, WatchCache};
+
+pub(crate) use binding::bind;
+pub(crate) use delete::success;
+pub use delete::{DeleteOptions, Deleted, Preconditions, Propagation};
+pub(crate) use eviction::evict;
+pub(crate) use metadata::{settle_name, settle_namespace};
+pub(crate) use read::{Page, Selection, revision_of};
+pub use update::{Subresource, Updated};
+pub(crate) use update::{read_scale, scale_document};
+
+use crate::{
+    admission::{self, AdmissionChain, Operation, Phase},
+    environment::{Environment, whole_seconds},
+};
+use erased::{AnyObject, ErasedStrategy};
+use strategy::Context;
+
+/// A served resource: its strategy and what it keeps in memory.
+pub struct Resource {
+    pub strategy: Arc<dyn ErasedStrategy>,
+    pub info: ResourceInfo,
+    /// Shared with the other resources that are kept under the same keys.
+    pub cache: Arc<WatchCache>,
+    /// Only what ships with the server may refuse writes: leases, events, plugins.
+    pub exempt_from_user_plugins: bool,
+}
+
+/// What 409 says when somebody else wrote first.
+const OBJECT_MODIFIED: &str =
+    "the object has been modified; please apply your changes to the latest version and try again";
+
+/// Resources whose objects a user's admission plugin must not be able to block.
+const EXEMPT_RESOURCES: [(&str, &str); 4] = [
+    ("", "events"),
+    ("coordination.k8s.io", "leases"),
+    ("events.k8s.io", "events"),
+    ("plugins.pilothouse.dev", "plugins"),
+];
+
+impl Resource {
+    fn new(strategy: Arc<dyn ErasedStrategy>, cache: Arc<WatchCache>) -> Self {
+        let info = strategy.resource().clone();
+        Self {
+            exempt_from_user_plugins: EXEMPT_RESOURCES
+                .iter()
+                .any(|(group, name)| info.gvr.group == *group && info.gvr.resource == *name),
+            info,
+            strategy,
+            cache,
+        }
+    }
+
+    /// Whether these are pods, which have subresources of their own.
+    pub fn is_pods(&self) -> bool {
+        self.info.gvr.group.is_empty() && self.info.gvr.resource == "pods"
+    }
+
+    /// The stored form of an object: no `resourceVersion`.
+    fn encode(&self, object: &mut AnyObject) -> Result<Bytes, Status> {
+        let version = object.metadata_mut().resource_version.take();
+        let served = object.encode();
+        object.metadata_mut().resource_version = version;
+        match self.strategy.conversion() {
+            None => Ok(served.into()),
+            Some(conversion) => (conversion.to_stored)(&served).map(Bytes::from),
+        }
+    }
+
+    /// The typed form of what is stored.
+    fn decode_stored(&self, stored: &[u8], revision: Revision) -> Result<AnyObject, Status> {
+        let decoded = match self.strategy.conversion() {
+            None => self.strategy.decode(stored),
+            Some(conversion) => self.strategy.decode(&(conversion.from_stored)(stored)?),
+        };
+        let mut object = decoded.map_err(|status| {
+            Status::internal(format!(
+                "a stored object cannot be read: {}",
+                status.message
+            ))
+        })?;
+        object.metadata_mut().resource_version = Some(revision.to_string());
+        Ok(object)
+    }
+}
+
+/// An object as it is stored now.
+pub struct Current {
+    /// With its `resourceVersion`.
+    pub object: AnyObject,
+    pub revision: Revision,
+    stored: Bytes,
+}
+
+/// One request as the registry sees it.
+pub struct Call {
+    pub context: Context,
+    /// The request's id, which admission plugins are shown.
+    pub uid: String,
+    /// The options as JSON, for admission.
+    pub options: Bytes,
+    /// When the request's time is up.
+    pub deadline: Option<tokio::time::Instant>,
+    pub warnings: Mutex<Vec<String>>,
+}
+
+impl Call {
+    /// A call by `user`.
+    pub fn new(
+        user: pilothouse_client::UserInfo,
+        environment: &dyn Environment,
+        dry_run: bool,
+    ) -> Self {
+        Self {
+            context: Context {
+                user,
+                now: whole_seconds(environment.now()),
+                dry_run,
+            },
+            uid: environment.uuid(),
+            options: Bytes::new(),
+            deadline: None,
+            warnings: Mutex::default(),
+        }
+    }
+
+    fn warn(&self, warnings: impl IntoIterator<Item = String>) {
+        self.warnings.lock().extend(warnings);
+    }
+}
+
+/// What admission looks at besides the objects.
+struct Attributes<'a> {
+    subresource: &'static str,
+    operation: Operation,
+    /// Of the object shown; the scale subresource shows a Scale.
+    kind: Option<GroupVersionKind>,
+    namespace: &'a str,
+    name: &'a str,
+}
+
+type ByResource = HashMap<Cow<'static, str>, Arc<Resource>>;
+type ByVersion = HashMap<Cow<'static, str>, ByResource>;
+
+/// All resources over one storage.
+pub struct Registry {
+    pub(crate) storage: Arc<dyn Storage>,
+    admission: Arc<dyn AdmissionChain>,
+    pub(crate) environment: Arc<dyn Environment>,
+    leases: ttl::Leases,
+    all: Vec<Arc<Resource>>,
+    by_group: HashMap<Cow<'static, str>, ByVersion>,
+}
+
+impl Registry {
+    /// A registry of these kinds. Their caches begin to fill on the current tokio runtime.
+    pub fn new(
+        storage: Arc<dyn Storage>,
+        admission: Arc<dyn AdmissionChain>,
+        environment: Arc<dyn Environment>,
+        kinds: Vec<Arc<dyn ErasedStrategy>>,
+    ) -> Self {
+        let caches = start_caches(&storage, &kinds);
+        let with_cache = |strategy: Arc<dyn ErasedStrategy>| {
+            let cache = caches.get(&strategy.resource().storage_prefix)?.clone();
+            Some(Arc::new(Resource::new(strategy, cache)))
+        };
+        let all: Vec<Arc<Resource>> = kinds.into_iter().filter_map(with_cache).collect();
+        let mut by_group: HashMap<Cow<'static, str>, ByVersion> = HashMap::new();
+        for resource in &all {
+            let GroupVersionResource {
+                group,
+                version,
+                resource: name,
+            } = &resource.info.gvr;
+            let versions = by_group.entry(group.clone()).or_default();
+            let resources = versions.entry(version.clone()).or_default();
+            resources.insert(name.clone(), resource.clone());
+        }
+        Self {
+            storage,
+            admission,
+            environment,
+            leases: ttl::Leases::default(),
+            all,
+            by_group,
+        }
+    }
+
+    /// Every resource, in the order of the table of kinds.
+    pub fn resources(&self) -> &[Arc<Resource>] {
+        &self.all
+    }
+
+    /// The resource of a path.
+    pub fn resource(&self, group: &str, version: &str, resource: &str) -> Option<&Arc<Resource>> {
+        self.by_group.get(group)?.get(version)?.get(resource)
+    }
+
+    /// Whether storage can serve, with the reason if it cannot.
+    pub async fn health(&self) -> Result<(), String> {
+        self.storage
+            .health()
+            .await
+            .map_err(|error| error.to_string())
+    }
+
+    /// Waits until every cache can answer.
+    pub async fn ready(&self, timeout: Duration) -> Result<(), Status> {
+        for resource in &self.all {
+            resource
+                .cache
+                .ready(timeout)
+                .await
+                .map_err(errors::from_cache)?;
+        }
+        Ok(())
+    }
+
+    /// The object as it is stored now, linearizable.
+    pub async fn current(
+        &self,
+        resource: &Resource,
+        namespace: &str,
+        name: &str,
+    ) -> Result<Option<Current>, Status> {
+        let key = resource.info.storage_key(namespace, name);
+        let found = self
+            .storage
+            .get(&key, None)
+            .await
+            .map_err(errors::from_storage)?;
+        found.kv.map(|kv| read_current(resource, kv)).transpose()
+    }
+
+    /// Runs mutating admission, and defaulting again if it changed anything.
+    async fn mutate(
+        &self,
+        resource: &Resource,
+        call: &Call,
+        attributes: &Attributes<'_>,
+        object: &mut AnyObject,
+        old: Option<&AnyObject>,
+    ) -> Result<(), Status> {
+        let mut request = admission_request(resource, call, attributes);
+        if !self.admission.wants(Phase::Mutate, &request) {
+            return Ok(());
+        }
+        request.object = Some(attributes.show(resource, object));
+        request.old_object = old.map(|old| attributes.show(resource, old));
+        let mutation = self.admission.mutate(request).await?;
+        call.warn(mutation.warnings);
+        let Some(json) = mutation.object else {
+            return Ok(());
+        };
+        if attributes.subresource == "scale" {
+            resource
+                .strategy
+                .set_replicas(object, update::scale_replicas(&json)?);
+            return Ok(());
+        }
+        *object = resource.strategy.decode(&json).map_err(|status| {
+            Status::internal(format!(
+                "an admission plugin made an object that cannot be read: {}",
+                status.message
+            ))
+        })?;
+        resource.strategy.default(object);
+        Ok(())
+    }
+
+    /// Runs validating admission.
+    async fn validate(
+        &self,
+        resource: &Resource,
+        call: &Call,
+        attributes: &Attributes<'_>,
+        object: Option<&AnyObject>,
+        old: Option<&AnyObject>,
+    ) -> Result<(), Status> {
+        let mut request = admission_request(resource, call, attributes);
+        if !self.admission.wants(Phase::Validate, &request) {
+            return Ok(());
+        }
+        request.object = object.map(|object| attributes.show(resource, object));
+        request.old_object = old.map(|old| attributes.show(resource, old));
+        call.warn(self.admission.validate(&request).await?);
+        Ok(())
+    }
+}
+
+impl Attributes<'_> {
+    /// An object as admission is shown it.
+    fn show(&self, resource: &Resource, object: &AnyObject) -> Bytes {
+        match self.subresource {
+            "scale" => scale_document(resource, object),
+            _ => object.encode().into(),
+        }
+    }
+}
+
+/// A request without its objects.
+fn admission_request(
+    resource: &Resource,
+    call: &Call,
+    attributes: &Attributes<'_>,
+) -> admission::Request {
+    let user = &call.context.user;
+    admission::Request {
+        uid: call.uid.clone(),
+        kind: attributes
+            .kind
+            .clone()
+            .unwrap_or_else(|| resource.info.gvk()),
+        resource: resource.info.gvr.clone(),
+        subresource: attributes.subresource.to_owned(),
+        name: attributes.name.to_owned(),
+        namespace: attributes.namespace.to_owned(),
+        namespaced: resource.info.namespaced,
+        operation: attributes.operation,
+        user: admission::User {
+            name: user.name.clone(),
+            uid: user.uid.clone(),
+            groups: user.groups.clone(),
+            extra: user.extra.clone().into_iter().collect(),
+        },
+        dry_run: call.context.dry_run,
+        object: None,
+        old_object: None,
+        options: call.options.clone(),
+        built_in_only: resource.exempt_from_user_plugins,
+        deadline: call.deadline,
+    }
+}
+
+/// One cache for each place in storage, of the form that is kept there.
+fn start_caches(
+    storage: &Arc<dyn Storage>,
+    kinds: &[Arc<dyn ErasedStrategy>],
+) -> HashMap<Cow<'static, str>, Arc<WatchCache>> {
+    let kept = kinds.iter().filter(|kind| kind.conversion().is_none());
+    kept.map(|kind| {
+        let info = kind.resource().clone();
+        let cache = WatchCache::start(storage.clone(), info.clone());
+        (info.storage_prefix, Arc::new(cache))
+    })
+    .collect()
+}
+
+/// What a key holds, typed.
+fn read_current(resource: &Resource, kv: KeyValue) -> Result<Current, Status> {
+    Ok(Current {
+        object: resource.decode_stored(&kv.value, kv.mod_revision)?,
+        revision: kv.mod_revision,
+        stored: kv.value,
+    })
+}

@@ -5,7 +5,11 @@
 use std::{any::Any, sync::Arc};
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
-use pilothouse_api::{Kind, ResourceInfo, Status, field::ErrorList};
+use pilothouse_api::{
+    Kind, ResourceInfo, Status,
+    field::ErrorList,
+    openapi::{self, SchemaProvider},
+};
 use serde_json::Value;
 
 use super::{
@@ -152,6 +156,8 @@ pub trait ErasedStrategy: Send + Sync {
     fn conversion(&self) -> Option<&Conversion>;
     fn columns(&self) -> Vec<Column>;
     fn row(&self, object: &AnyObject, now: jiff::Timestamp) -> Vec<Value>;
+    /// The kind's schema for OpenAPI.
+    fn schema(&self) -> SchemaProvider;
 }
 
 /// A strategy without its type, as the table of kinds holds it.
@@ -339,5 +345,9 @@ impl<S: Strategy> ErasedStrategy for Erased<S> {
 
     fn row(&self, object: &AnyObject, now: jiff::Timestamp) -> Vec<Value> {
         self.strategy.row(typed(object), now)
+    }
+
+    fn schema(&self) -> SchemaProvider {
+        openapi::provider::<S::Object>()
     }
 }

@@ -1,0 +1,66 @@
+//! What the server asks of admission: one chain, mutating first, validating last. A request has the shape in which plugins
+//! see it. Source: <https://kubernetes.io/docs/reference/access-authn-authz/admission-controllers/>
+
+use async_trait::async_trait;
+use bytes::Bytes;
+use pilothouse_api::{Status, patch::Patch};
+pub use pilothouse_plugin::{
+    admission::{AdmissionPlugins, Mutation, Operation, Request, User},
+    manifest::Phase,
+};
+
+/// The admission plugins in their order. A refusal is a whole `Status`.
+#[async_trait]
+pub trait AdmissionChain: Send + Sync + 'static {
+    /// Whether anybody wants to see such a request, whose objects are not filled in yet: what nobody wants is never encoded.
+    fn wants(&self, phase: Phase, request: &Request) -> bool;
+
+    /// Runs the mutating plugins one after the other, each on what the one before made.
+    async fn mutate(&self, request: Request) -> Result<Mutation, Status>;
+
+    /// Runs the validating plugins; the answer is their warnings.
+    async fn validate(&self, request: &Request) -> Result<Vec<String>, Status>;
+}
+
+#[async_trait]
+impl AdmissionChain for AdmissionPlugins {
+    fn wants(&self, phase: Phase, request: &Request) -> bool {
+        Self::wants(self, phase, request)
+    }
+
+    async fn mutate(&self, request: Request) -> Result<Mutation, Status> {
+        Self::mutate(self, request, &apply).await
+    }
+
+    async fn validate(&self, request: &Request) -> Result<Vec<String>, Status> {
+        Self::validate(self, request).await
+    }
+}
+
+/// Applies a plugin's JSON patch.
+fn apply(object: &Bytes, patch: &str) -> Result<Bytes, Status> {
+    let object = serde_json::from_slice(object).map_err(Status::internal)?;
+    let patched = Patch::json(patch.as_bytes())?.apply(&object, None)?;
+    serde_json::to_vec(&patched)
+        .map(Bytes::from)
+        .map_err(Status::internal)
+}
+
+/// A chain without plugins.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct NoAdmission;
+
+#[async_trait]
+impl AdmissionChain for NoAdmission {
+    fn wants(&self, _: Phase, _: &Request) -> bool {
+        false
+    }
+
+    async fn mutate(&self, _: Request) -> Result<Mutation, Status> {
+        Ok(Mutation::default())
+    }
+
+    async fn validate(&self, _: &Request) -> Result<Vec<String>, Status> {
+        Ok(Vec::new())
+    }
+}

@@ -1,0 +1,205 @@
+//! From an authorized request to its answer: routing, then one handler per verb.
+
+mod health;
+mod patch;
+mod paths;
+mod read;
+mod scale;
+mod view;
+mod watch;
+mod write;
+
+use std::sync::Arc;
+
+use http::{HeaderMap, Response, request::Parts};
+use pilothouse_api::Status;
+use pilothouse_client::{Body, UserInfo};
+
+use crate::{
+    body::RequestBody,
+    negotiation::{Negotiated, negotiate},
+    query::Query,
+    registry::{Call, Resource, Subresource},
+    request_info::RequestInfo,
+    response::{path_not_found, status_response},
+    state::State,
+};
+
+/// An authorized request. Its body is read only by those handlers that need one.
+pub(crate) struct Request<'a> {
+    pub(crate) info: &'a RequestInfo,
+    pub(crate) query: &'a Query,
+    pub(crate) parts: &'a Parts,
+    pub(crate) user: UserInfo,
+    pub(crate) audit_id: &'a str,
+    /// When its time is up; `None` for what stays open.
+    pub(crate) deadline: Option<tokio::time::Instant>,
+}
+
+impl Request<'_> {
+    fn headers(&self) -> &HeaderMap {
+        &self.parts.headers
+    }
+
+    /// The registry's view of the request.
+    fn call(&self, state: &State, dry_run: bool) -> Call {
+        let mut call = Call::new(self.user.clone(), &*state.environment, dry_run);
+        call.uid = self.audit_id.to_owned();
+        call.deadline = self.deadline;
+        call
+    }
+
+    /// Namespace and name of the object.
+    fn key(&self, resource: &Resource) -> (&str, &str) {
+        match resource.info.namespaced {
+            true => (&self.info.namespace, &self.info.name),
+            false => ("", &self.info.name),
+        }
+    }
+}
+
+/// Which handler.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Route {
+    Get(Subresource),
+    List,
+    Watch,
+    Create,
+    Update(Subresource),
+    Patch(Subresource),
+    Delete,
+    DeleteCollection,
+    Bind,
+    Evict,
+}
+
+/// Why there is none.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum NoRoute {
+    /// There is no such path.
+    Path,
+    /// The path does not know the method.
+    Method,
+}
+
+/// Answers a request.
+pub(crate) async fn handle(
+    state: &Arc<State>,
+    request: Request<'_>,
+    body: RequestBody,
+) -> Response<Body> {
+    let info = request.info;
+    if !info.is_resource {
+        return paths::handle(state, &request).await;
+    }
+    let negotiated = match negotiate(request.headers(), request.query, true) {
+        Ok(negotiated) => negotiated,
+        Err(status) => return status_response(&status, Negotiated::default(), request.headers()),
+    };
+    let outcome = match find(state, info) {
+        Ok((resource, route)) => {
+            dispatch(state, &resource, route, &request, body, negotiated).await
+        }
+        Err(NoRoute::Path) => return path_not_found(),
+        Err(NoRoute::Method) => Err(Status::method_not_allowed(
+            "the server does not allow this method on the requested resource",
+        )),
+    };
+    outcome.unwrap_or_else(|status| status_response(&status, negotiated, request.headers()))
+}
+
+/// The resource and handler of a path. `bindings` is an older way to write `pods/x/binding`, the name being in the body.
+fn find(state: &State, info: &RequestInfo) -> Result<(Arc<Resource>, Route), NoRoute> {
+    let registry = &state.registry;
+    if (&*info.group, &*info.version, &*info.resource) == ("", "v1", "bindings") {
+        let pods = registry.resource("", "v1", "pods").ok_or(NoRoute::Path)?;
+        return match (info.verb, info.namespace.is_empty(), info.named) {
+            ("create", false, false) => Ok((pods.clone(), Route::Bind)),
+            (_, false, false) => Err(NoRoute::Method),
+            _ => Err(NoRoute::Path),
+        };
+    }
+    let resource = registry
+        .resource(&info.group, &info.version, &info.resource)
+        .ok_or(NoRoute::Path)?;
+    Ok((resource.clone(), route(resource, info)?))
+}
+
+fn route(resource: &Resource, info: &RequestInfo) -> Result<Route, NoRoute> {
+    let named = info.named;
+    let in_namespace = !info.namespace.is_empty() && info.resource != "namespaces";
+    if RequestInfo::is_too_deep(&info.path, info)
+        || (in_namespace && !resource.info.namespaced)
+        || (named && resource.info.namespaced && !in_namespace)
+    {
+        return Err(NoRoute::Path);
+    }
+    if !named {
+        let everywhere = resource.info.namespaced && !in_namespace;
+        return match info.verb {
+            "list" => Ok(Route::List),
+            "watch" => Ok(Route::Watch),
+            "create" if !everywhere => Ok(Route::Create),
+            "deletecollection" if !everywhere => Ok(Route::DeleteCollection),
+            _ => Err(NoRoute::Method),
+        };
+    }
+    let strategy = &*resource.strategy;
+    let subresource = match info.subresource.as_str() {
+        "" => Subresource::Main,
+        "status" if strategy.has_status() => Subresource::Status,
+        "scale" if strategy.has_scale() => Subresource::Scale,
+        "finalize" if strategy.has_finalize() => Subresource::Finalize,
+        "binding" if resource.is_pods() => Subresource::Binding,
+        "eviction" if resource.is_pods() => {
+            return match info.verb {
+                "create" => Ok(Route::Evict),
+                _ => Err(NoRoute::Method),
+            };
+        }
+        _ => return Err(NoRoute::Path),
+    };
+    match (info.verb, subresource) {
+        ("create", Subresource::Binding) => Ok(Route::Bind),
+        (_, Subresource::Binding) => Err(NoRoute::Method),
+        ("update", _) => Ok(Route::Update(subresource)),
+        (_, Subresource::Finalize) => Err(NoRoute::Method),
+        ("get", _) => Ok(Route::Get(subresource)),
+        ("patch", _) => Ok(Route::Patch(subresource)),
+        ("watch", Subresource::Main) => Ok(Route::Watch),
+        ("delete", Subresource::Main) => Ok(Route::Delete),
+        _ => Err(NoRoute::Method),
+    }
+}
+
+async fn dispatch(
+    state: &Arc<State>,
+    resource: &Arc<Resource>,
+    route: Route,
+    request: &Request<'_>,
+    body: RequestBody,
+    negotiated: Negotiated,
+) -> Result<Response<Body>, Status> {
+    match route {
+        Route::Get(Subresource::Scale) => scale::get(state, resource, request, negotiated).await,
+        Route::Get(_) => read::get(state, resource, request, negotiated).await,
+        Route::List => read::list(state, resource, request, negotiated).await,
+        Route::Watch => watch::watch(state, resource, request, negotiated).await,
+        Route::Create => write::create(state, resource, request, body, negotiated).await,
+        Route::Update(Subresource::Scale) => {
+            scale::update(state, resource, request, body, negotiated).await
+        }
+        Route::Update(subresource) => {
+            write::update(state, resource, subresource, request, body, negotiated).await
+        }
+        Route::Patch(subresource) => {
+            write::patch(state, resource, subresource, request, body, negotiated).await
+        }
+        Route::Delete => write::delete(state, resource, request, body, negotiated).await,
+        Route::DeleteCollection => {
+            write::delete_collection(state, resource, request, body, negotiated).await
+        }
+        Route::Bind => write::bind(state, resource, request, body, negotiated).await,
+        Route::Evict => write::evict(state, resource, request, body, negotiated).await,
+    }
+}

@@ -1,0 +1,113 @@
+//! `/openapi/v3`: what the registry serves, described for clients.
+//! Source: <https://kubernetes.io/docs/concepts/overview/kubernetes-api/#openapi-v3>
+
+use std::sync::Arc;
+
+use http::{HeaderValue, Response, header};
+use k8s_openapi::api::{autoscaling::v1::Scale, core::v1::Binding, policy::v1::Eviction};
+use pilothouse_api::{
+    GroupVersionKind,
+    openapi::{OpenApi, SchemaProvider, Served, Subresource, provider},
+};
+use pilothouse_client::Body;
+
+use crate::{
+    discovery::{self, MAIN_VERBS, Row},
+    handlers::Request,
+    negotiation::Negotiated,
+    registry::{Registry, Resource},
+    response::{self, path_not_found},
+    state::State,
+};
+
+/// The documents of everything that a registry serves.
+pub(crate) fn describe(registry: &Registry) -> OpenApi {
+    OpenApi::new(registry.resources().iter().map(|resource| {
+        Served {
+            resource: resource.info.clone(),
+            verbs: MAIN_VERBS.iter().map(|verb| (*verb).to_owned()).collect(),
+            schema: resource.strategy.schema(),
+            subresources: discovery::subresources(resource)
+                .iter()
+                .map(|row| subresource(resource, row))
+                .collect(),
+        }
+    }))
+}
+
+fn subresource(resource: &Resource, row: &Row) -> Subresource {
+    let own = resource.info.gvk();
+    let (group, version) = match row.group_version {
+        Some((group, version)) => (group.into(), version.into()),
+        None => (own.group, own.version),
+    };
+    Subresource {
+        name: row.name.clone(),
+        kind: GroupVersionKind {
+            group,
+            version,
+            kind: match row.kind {
+                "" => own.kind,
+                kind => kind.into(),
+            },
+        },
+        verbs: row.verbs.iter().map(|verb| (*verb).to_owned()).collect(),
+        schema: schema(resource, row.kind),
+    }
+}
+
+fn schema(resource: &Resource, kind: &str) -> SchemaProvider {
+    match kind {
+        "Scale" => provider::<Scale>(),
+        "Binding" => provider::<Binding>(),
+        "Eviction" => provider::<Eviction>(),
+        _ => resource.strategy.schema(),
+    }
+}
+
+/// The answer to a path below `/openapi/v3`; `None`: it is not one. The right hash may be kept for a year, a wrong one is
+/// sent to the right one.
+pub(crate) fn answer(
+    state: &Arc<State>,
+    path: &str,
+    request: &Request<'_>,
+    negotiated: Negotiated,
+) -> Option<Response<Body>> {
+    let headers = &request.parts.headers;
+    let rest = path.strip_prefix("/openapi/v3")?;
+    if rest.is_empty() {
+        return Some(response::document(
+            200,
+            state.openapi.index(),
+            negotiated,
+            headers,
+        ));
+    }
+    let path = rest.strip_prefix('/')?;
+    let Some(document) = state.openapi.document(path) else {
+        return Some(path_not_found());
+    };
+    let asked = request.query.get("hash");
+    if let Some(asked) = asked
+        && asked != document.hash
+    {
+        let target = format!("/openapi/v3/{path}?hash={}", document.hash);
+        let mut response = response::text(301, "");
+        if let Ok(target) = HeaderValue::from_str(&target) {
+            response.headers_mut().insert(header::LOCATION, target);
+        }
+        return Some(response);
+    }
+    let mut response = response::document(200, document.bytes.clone(), negotiated, headers);
+    let headers = response.headers_mut();
+    if let Ok(etag) = HeaderValue::from_str(&format!("\"{}\"", document.hash)) {
+        headers.insert(header::ETAG, etag);
+    }
+    if asked.is_some() {
+        headers.insert(
+            header::CACHE_CONTROL,
+            HeaderValue::from_static("public, max-age=31536000, immutable"),
+        );
+    }
+    Some(response)
+}

@@ -1,0 +1,53 @@
+//! What storage fails with, as clients see it. The one place where the two meet.
+
+use pilothouse_api::Status;
+use pilothouse_storage::{CacheError, StorageError};
+
+/// A failed read or write.
+pub(crate) fn from_storage(error: StorageError) -> Status {
+    match error {
+        StorageError::Compacted { asked, oldest } => Status::expired(format!(
+            "The provided resource version is too old: {asked} (the oldest kept is {oldest})"
+        )),
+        StorageError::FutureRevision { asked, current } => too_large_revision(asked.0, current.0),
+        StorageError::Unavailable(why) => Status::new(
+            503,
+            "ServiceUnavailable",
+            format!("storage is unavailable: {why}"),
+        )
+        .retry_after(1),
+        error @ (StorageError::NoSpace(_)
+        | StorageError::Invalid(_)
+        | StorageError::LeaseNotFound(_)
+        | StorageError::Corrupt(_)) => {
+            tracing::error!(%error, "storage failed");
+            Status::internal(error)
+        }
+    }
+}
+
+/// 504 with the cause by which clients know that waiting helps.
+pub(crate) fn too_large_revision(asked: u64, current: u64) -> Status {
+    Status::timeout(
+        format!("Too large resource version: {asked}, current: {current}"),
+        1,
+    )
+    .with_cause(pilothouse_api::Cause {
+        reason: "ResourceVersionTooLarge".to_owned(),
+        message: "Too large resource version".to_owned(),
+        field: String::new(),
+    })
+}
+
+/// What a cache could not answer.
+pub(crate) fn from_cache(error: CacheError) -> Status {
+    match error {
+        CacheError::NotReady(_) => Status::too_many_requests("storage is (re)initializing", 1),
+        CacheError::Expired { .. } => Status::expired(error.to_string()),
+        CacheError::Behind { asked, current } => too_large_revision(asked.0, current.0),
+        CacheError::Closed => {
+            Status::new(503, "ServiceUnavailable", "the server is shutting down").retry_after(1)
+        }
+        CacheError::Storage(error) => from_storage(error),
+    }
+}

@@ -1,0 +1,351 @@
+//! Reads: single objects, lists at a consistent revision, changes.
+//! Source: <https://kubernetes.io/docs/reference/using-api/api-concepts/#resource-versions>
+
+use std::{sync::Arc, time::Duration};
+
+use base64::{Engine, engine::general_purpose::URL_SAFE_NO_PAD};
+use pilothouse_api::{
+    FieldSelector, Header, LabelSelector, Object, Revision, SharedObject, Status,
+};
+use pilothouse_storage::{CacheWatch, RangeRequest, StorageError};
+use serde::{Deserialize, Serialize};
+
+use super::{Registry, Resource, errors};
+use crate::query::{ListOptions, VersionMatch};
+
+/// How long a read waits for a revision that is yet to come.
+const FRESHNESS_WAIT: Duration = Duration::from_secs(3);
+
+/// Which objects of a resource.
+#[derive(Clone, Debug, Default)]
+pub struct Selection {
+    /// Empty: all.
+    pub namespace: String,
+    pub labels: LabelSelector,
+    pub fields: FieldSelector,
+}
+
+impl Selection {
+    /// Reads the selectors of a list or watch; a field that cannot be selected by is 400.
+    pub(crate) fn parse(
+        resource: &Resource,
+        namespace: &str,
+        options: &ListOptions,
+    ) -> Result<Self, Status> {
+        let labels = LabelSelector::parse(&options.label_selector).map_err(|error| {
+            Status::bad_request(format!("unable to parse requirement: {error}"))
+        })?;
+        Ok(Self {
+            namespace: match resource.info.namespaced {
+                true => namespace.to_owned(),
+                false => String::new(),
+            },
+            labels,
+            fields: FieldSelector::parse(&options.field_selector, &resource.info)?,
+        })
+    }
+
+    /// Whether an object is among them; its namespace is settled by where it was looked for.
+    pub fn matches(&self, header: &Header) -> bool {
+        (self.namespace.is_empty() || self.namespace == header.namespace)
+            && self.labels.matches(header)
+            && self.fields.matches(header)
+    }
+
+    /// Whether there are no selectors.
+    pub fn is_everything(&self) -> bool {
+        self.labels.is_everything() && self.fields.is_everything()
+    }
+}
+
+/// A list, or a part of one.
+#[derive(Clone, Debug, Default)]
+pub struct Page {
+    pub items: Vec<SharedObject>,
+    /// One for all pages of a list.
+    pub revision: Revision,
+    /// Empty on the last page.
+    pub continue_token: String,
+    /// How many are left; only without selectors.
+    pub remaining: Option<usize>,
+}
+
+/// What a continue token carries.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+struct Token {
+    v: String,
+    /// The revision of the list; -1: whatever is there now.
+    rv: i64,
+    /// The first key of the next page, below the resource's prefix.
+    start: String,
+}
+
+const TOKEN_VERSION: &str = "meta.k8s.io/v1";
+
+impl Token {
+    fn encode(revision: i64, start: &str) -> String {
+        let token = Self {
+            v: TOKEN_VERSION.to_owned(),
+            rv: revision,
+            start: start.to_owned(),
+        };
+        URL_SAFE_NO_PAD.encode(serde_json::to_vec(&token).unwrap_or_default()) // plain fields: cannot fail
+    }
+
+    fn decode(text: &str) -> Result<Self, Status> {
+        let invalid = |why: &str| Status::bad_request(format!("continue key is not valid: {why}"));
+        let json = URL_SAFE_NO_PAD
+            .decode(text.trim_end_matches('='))
+            .map_err(|error| invalid(&error.to_string()))?;
+        let token: Self =
+            serde_json::from_slice(&json).map_err(|error| invalid(&error.to_string()))?;
+        match (token.v.as_str(), token.rv, token.start.is_empty()) {
+            (TOKEN_VERSION, -1 | 1.., false) => Ok(token),
+            (TOKEN_VERSION, ..) => Err(invalid("incorrect encoded start resourceVersion or key")),
+            _ => Err(invalid("server does not recognize this encoded version")),
+        }
+    }
+}
+
+/// Reads `resourceVersion`; `None` for absent.
+pub(crate) fn revision_of(text: &str) -> Result<Option<Revision>, Status> {
+    if text.is_empty() {
+        return Ok(None);
+    }
+    text.parse().map(|r| Some(Revision(r))).map_err(|_| {
+        Status::bad_request(format!(
+            "invalid resource version {text:?}: must be an unsigned integer"
+        ))
+    })
+}
+
+impl Resource {
+    /// What readers get of a cached object: itself, or its form in this group and version.
+    pub(crate) fn served(&self, cached: &SharedObject) -> Result<SharedObject, Status> {
+        let Some(conversion) = self.strategy.conversion() else {
+            return Ok(cached.clone());
+        };
+        Ok(Arc::new(Object {
+            revision: cached.revision,
+            header: cached.header.clone(),
+            bytes: (conversion.from_stored)(&cached.bytes)?.into(),
+        }))
+    }
+
+    /// The namespace to look in; `None` for all.
+    fn scope<'a>(&self, namespace: &'a str) -> Option<&'a str> {
+        (self.info.namespaced && !namespace.is_empty()).then_some(namespace)
+    }
+
+    /// Changes after a revision, in a namespace (empty: in all). `Expired` if some are no longer known.
+    pub(crate) fn subscribe(&self, namespace: &str, after: Revision) -> Result<CacheWatch, Status> {
+        self.cache
+            .subscribe(self.scope(namespace), Some(after))
+            .map_err(errors::from_cache)
+    }
+
+    /// Waits for what the caller has seen: nothing for `0`, everything that has been answered for no revision at all.
+    pub(crate) async fn catch_up(&self, asked: Option<Revision>) -> Result<(), Status> {
+        let caught_up = match asked {
+            None => self.cache.catch_up(FRESHNESS_WAIT).await.map(|_| ()),
+            Some(Revision(0)) => Ok(()),
+            Some(revision) => self.cache.wait_until(revision, FRESHNESS_WAIT).await,
+        };
+        caught_up.map_err(errors::from_cache)
+    }
+}
+
+impl Registry {
+    /// One object. `version` is the query's `resourceVersion`.
+    pub async fn get(
+        &self,
+        resource: &Resource,
+        namespace: &str,
+        name: &str,
+        version: &str,
+    ) -> Result<SharedObject, Status> {
+        let found = match revision_of(version)? {
+            None => resource
+                .cache
+                .get_fresh(namespace, name)
+                .await
+                .map(|(found, _)| found),
+            asked => {
+                resource.catch_up(asked).await?;
+                resource.cache.get(namespace, name)
+            }
+        };
+        match found.map_err(errors::from_cache)? {
+            Some(object) => resource.served(&object),
+            None => Err(Status::not_found(&resource.info.group_resource(), name)),
+        }
+    }
+
+    /// A list as its options ask for it.
+    pub(crate) async fn list(
+        &self,
+        resource: &Resource,
+        selection: &Selection,
+        options: &ListOptions,
+    ) -> Result<Page, Status> {
+        let prefix = resource.info.storage_key_prefix(&selection.namespace);
+        let asked = revision_of(&options.resource_version)?;
+        let mut start = prefix.clone();
+        let mut exact = None;
+        if !options.continue_token.is_empty() {
+            if asked.is_some_and(|r| r.0 != 0) {
+                return Err(Status::bad_request(
+                    "specifying resource version is not allowed when using continue",
+                ));
+            }
+            let token = Token::decode(&options.continue_token)?;
+            start.push_str(&token.start);
+            exact = u64::try_from(token.rv).ok().map(Revision);
+        } else if let Some(revision) = asked.filter(|r| r.0 != 0) {
+            let is_exact = match options.version_match {
+                Some(VersionMatch::Exact) => true,
+                Some(VersionMatch::NotOlderThan) => false,
+                None => options.limit > 0,
+            };
+            exact = is_exact.then_some(revision);
+        }
+        let fresh_enough = match exact {
+            Some(revision) => Some(revision),
+            None if options.continue_token.is_empty() => asked,
+            None => None,
+        };
+        resource.catch_up(fresh_enough).await?;
+        let limit = match asked {
+            Some(Revision(0)) if options.continue_token.is_empty() => 0, // any state, all of it
+            _ => options.limit,
+        };
+        let cached = resource.cache.list(None).map_err(errors::from_cache)?;
+        let mut page = Page::default();
+        match exact.filter(|revision| *revision != cached.revision) {
+            None => {
+                page.revision = cached.revision;
+                let objects = cached
+                    .from(&start)
+                    .take_while(|(key, _)| key.starts_with(&prefix))
+                    .map(|(key, object)| (key.as_ref(), object));
+                cut(&mut page, objects, selection, &prefix, limit);
+            }
+            Some(revision) => {
+                self.list_past(
+                    &mut page,
+                    resource,
+                    selection,
+                    (&prefix, start),
+                    revision,
+                    limit,
+                )
+                .await?
+            }
+        }
+        for item in &mut page.items {
+            *item = resource.served(item)?;
+        }
+        Ok(page)
+    }
+
+    /// A list at a revision that the cache has left behind: storage still knows it.
+    async fn list_past(
+        &self,
+        page: &mut Page,
+        resource: &Resource,
+        selection: &Selection,
+        (prefix, start): (&str, String),
+        revision: Revision,
+        limit: usize,
+    ) -> Result<(), Status> {
+        let range = RangeRequest {
+            start: start.clone(),
+            revision: Some(revision),
+            ..RangeRequest::prefix(prefix)
+        };
+        let found = match self.storage.range(range).await {
+            Ok(found) => found,
+            Err(StorageError::Compacted { .. }) => return Err(expired(&start, prefix)),
+            Err(error) => return Err(errors::from_storage(error)),
+        };
+        page.revision = revision;
+        let fields = &resource.cache.resource().selectable_fields;
+        let objects = found
+            .kvs
+            .iter()
+            .map(|kv| {
+                let object = Object::from_stored(&kv.value, kv.mod_revision, fields);
+                object
+                    .map(|object| (kv.key.clone(), Arc::new(object)))
+                    .map_err(Status::internal)
+            })
+            .collect::<Result<Vec<_>, _>>()?;
+        let objects = objects.iter().map(|(key, object)| (key.as_ref(), object));
+        cut(page, objects, selection, prefix, limit);
+        Ok(())
+    }
+}
+
+/// Takes the selected objects up to the limit, and a token for the rest if there is one.
+fn cut<'a>(
+    page: &mut Page,
+    objects: impl Iterator<Item = (&'a str, &'a SharedObject)>,
+    selection: &Selection,
+    prefix: &str,
+    limit: usize,
+) {
+    let mut objects = objects.peekable();
+    while let Some((key, object)) = objects.next() {
+        if !selection.matches(&object.header) {
+            continue;
+        }
+        page.items.push(object.clone());
+        if page.items.len() == limit && objects.peek().is_some() {
+            let next = format!("{}\0", key.strip_prefix(prefix).unwrap_or(key));
+            page.continue_token =
+                Token::encode(i64::try_from(page.revision.0).unwrap_or(-1), &next);
+            page.remaining = selection.is_everything().then(|| objects.count());
+            return;
+        }
+    }
+}
+
+/// 410, for the pages of a list with a token by which it can go on at the present revision.
+fn expired(start: &str, prefix: &str) -> Status {
+    match start.strip_prefix(prefix) {
+        Some(rest) if !rest.is_empty() => {
+            let mut status = Status::expired(
+                "The provided continue parameter is too old to display a consistent list result. You can start a new \
+                 list without the continue parameter, or use the continue token in this response to retrieve the \
+                 remainder of the results. Continuing with the provided token results in an inconsistent list - objects \
+                 that were created, modified, or deleted between the time the first chunk was returned and now may show \
+                 up in the list.",
+            );
+            status.continue_token = Some(Token::encode(-1, rest));
+            status
+        }
+        _ => Status::expired("The resourceVersion for the provided list is too old."),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn tokens_are_read_back_and_others_refused() {
+        let token = Token::decode(&Token::encode(5, "default/a\0")).unwrap();
+        assert_eq!((token.rv, token.start.as_str()), (5, "default/a\0"));
+        assert!(Token::decode(&Token::encode(-1, "x")).is_ok());
+        let other = URL_SAFE_NO_PAD.encode(br#"{"v":"meta.k8s.io/v9","rv":5,"start":"x"}"#);
+        for wrong in [
+            "",
+            "!",
+            &Token::encode(0, "x"),
+            &Token::encode(5, ""),
+            &other,
+        ] {
+            assert_eq!(Token::decode(wrong).unwrap_err().code, 400, "{wrong}");
+        }
+    }
+}

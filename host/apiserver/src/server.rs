@@ -1,0 +1,303 @@
+//! Starts, serves and stops.
+//!
+//! ```text
+//! start ──► serving ──► stopping: not ready, no new connections, watches end ──► requests end ──► stopped
+//! ```
+
+use std::{
+    io,
+    net::{Ipv4Addr, SocketAddr},
+    path::PathBuf,
+    sync::Arc,
+    time::Duration,
+};
+
+use hyper::{
+    body::Incoming,
+    server::conn::{http1, http2},
+    service::service_fn,
+};
+use hyper_util::{
+    rt::{TokioExecutor, TokioIo, TokioTimer},
+    server::graceful::{GracefulShutdown, Watcher},
+};
+use k8s_openapi::api::core::v1::Service;
+use pilothouse_api::{Kind, Status};
+use pilothouse_client::UserInfo;
+use pilothouse_storage::Storage;
+use tokio::{
+    net::{TcpListener, TcpStream},
+    task::JoinHandle,
+};
+use tokio_rustls::{TlsAcceptor, server::TlsStream};
+use tokio_util::sync::CancellationToken;
+
+use crate::{
+    admission::AdmissionChain,
+    body::RequestBody,
+    boot,
+    discovery::Discovery,
+    environment::{Environment, Machine},
+    filters::{
+        self, Caller,
+        authentication::{Authenticator, certificate_user},
+    },
+    kubeconfig,
+    metrics::Metrics,
+    openapi,
+    options::ApiServerOptions,
+    pki::{Pki, PkiError},
+    registry::{Registry, allocation::Allocators, errors, kinds},
+    state::State,
+    tls,
+    transport::InProcess,
+};
+
+/// A connection that says nothing for so long while it should shake hands is dropped.
+const HANDSHAKE: Duration = Duration::from_secs(10);
+/// The caches have read all that is stored by then, or something is wrong.
+const CACHES_FILL: Duration = Duration::from_secs(60);
+/// Requests that one HTTP/2 connection may have open; every watch is one.
+const MAX_STREAMS: u32 = 1000;
+/// Enough for the largest body without a stop.
+const STREAM_WINDOW: u32 = 4 * 1024 * 1024;
+const CONNECTION_WINDOW: u32 = 8 * 1024 * 1024;
+
+/// Why the server did not start.
+#[derive(Debug, thiserror::Error)]
+pub enum StartError {
+    #[error(transparent)]
+    Pki(#[from] PkiError),
+    #[error("{0}")]
+    Options(String),
+    #[error("TLS: {0}")]
+    Tls(String),
+    #[error("{path}: {source}")]
+    File {
+        path: PathBuf,
+        #[source]
+        source: io::Error,
+    },
+    #[error("listening on {address}: {source}")]
+    Listen {
+        address: SocketAddr,
+        #[source]
+        source: io::Error,
+    },
+    #[error("making the first objects: {0}")]
+    Boot(#[from] Status),
+}
+
+/// The API server.
+pub struct ApiServer;
+
+/// A server that serves until it is shut down.
+pub struct RunningServer {
+    state: Arc<State>,
+    address: SocketAddr,
+    url: String,
+    kubeconfig: PathBuf,
+    accepting: JoinHandle<GracefulShutdown>,
+    shutdown_grace: Duration,
+}
+
+impl ApiServer {
+    /// Makes what is missing on disk and in storage, listens, and serves. When this returns, requests are answered.
+    pub async fn start(
+        options: ApiServerOptions,
+        storage: Arc<dyn Storage>,
+        admission: Arc<dyn AdmissionChain>,
+    ) -> Result<RunningServer, StartError> {
+        let environment: Arc<dyn Environment> = Arc::new(Machine);
+        let public_ip = options.public_ip();
+        let ranges = &options.service_cluster_ip_ranges;
+        let allocators = Allocators::new(ranges, options.service_node_port_range.clone());
+        let service_ip = allocators.kubernetes_service_ip().ok_or_else(|| {
+            StartError::Options("--service-cluster-ip-range must not be empty".to_owned())
+        })?;
+        let addresses = [public_ip, Ipv4Addr::LOCALHOST.into(), service_ip];
+        let pki = Pki::load_or_make(&options.data_dir.join("pki"), &addresses)?;
+        let acceptor = TlsAcceptor::from(Arc::new(tls::server_config(&options, &pki)?));
+        let authenticator = Authenticator::default();
+        if let Some(path) = &options.token_auth_file {
+            authenticator
+                .read_token_file(path)
+                .map_err(|source| StartError::File {
+                    path: path.clone(),
+                    source,
+                })?;
+        }
+
+        let address = options.listen_address();
+        let listen_error = |source| StartError::Listen { address, source };
+        let listener = TcpListener::bind(address).await.map_err(listen_error)?;
+        let address = listener.local_addr().map_err(listen_error)?;
+        let public = SocketAddr::new(public_ip, address.port());
+        let url = format!("https://{public}");
+        let kubeconfig = options.data_dir.join("admin.kubeconfig");
+        kubeconfig::write_admin(&kubeconfig, &url, &pki)?;
+
+        let kinds = kinds::built_in(&allocators);
+        let registry = Arc::new(Registry::new(
+            storage,
+            admission,
+            environment.clone(),
+            kinds,
+        ));
+        registry.ready(CACHES_FILL).await?;
+        adopt_services(&registry, &allocators)?;
+        boot::make_first_objects(&registry, public, service_ip).await?;
+        let state = Arc::new(State {
+            discovery: Discovery::new(&registry, &public.to_string()),
+            openapi: openapi::describe(&registry),
+            registry,
+            authenticator,
+            metrics: Metrics::default(),
+            environment,
+            stopping: CancellationToken::new(),
+        });
+        let accepting = tokio::spawn(accept(state.clone(), listener, acceptor));
+        tracing::info!(%address, "API server is listening");
+        Ok(RunningServer {
+            state,
+            address,
+            url,
+            kubeconfig,
+            accepting,
+            shutdown_grace: options.shutdown_grace,
+        })
+    }
+}
+
+impl RunningServer {
+    /// Where it listens.
+    pub fn address(&self) -> SocketAddr {
+        self.address
+    }
+
+    /// The URL in the admin's kubeconfig.
+    pub fn url(&self) -> &str {
+        &self.url
+    }
+
+    /// The admin's kubeconfig.
+    pub fn kubeconfig(&self) -> &std::path::Path {
+        &self.kubeconfig
+    }
+
+    /// A way in without the network.
+    pub fn transport(&self) -> InProcess {
+        InProcess::new(self.state.clone())
+    }
+
+    /// Lets a component of the host in from outside the process: requests with this token are `user`'s.
+    pub fn register_token(&self, token: &str, user: UserInfo) {
+        self.state.authenticator.register_token(token, user);
+    }
+
+    /// Stops: watches end, open requests are answered, at most for the grace period. Whoever still has a connection then
+    /// loses it.
+    pub async fn shutdown(self) {
+        self.state.stopping.cancel();
+        match self.accepting.await {
+            Ok(connections) => {
+                if tokio::time::timeout(self.shutdown_grace, connections.shutdown())
+                    .await
+                    .is_err()
+                {
+                    tracing::warn!("requests were still open when the grace period ended");
+                }
+            }
+            Err(error) => tracing::error!(%error, "the listener had failed"),
+        }
+    }
+}
+
+/// Takes the numbers out of the pools that stored Services hold.
+fn adopt_services(registry: &Registry, allocators: &Allocators) -> Result<(), Status> {
+    let Some(services) = registry.resource("", "v1", "services") else {
+        return Ok(());
+    };
+    let stored = services.cache.list(None).map_err(errors::from_cache)?;
+    for service in stored.iter() {
+        allocators.adopt(&Service::decode(&service.bytes)?);
+    }
+    Ok(())
+}
+
+/// Accepts until told to stop.
+async fn accept(
+    state: Arc<State>,
+    listener: TcpListener,
+    acceptor: TlsAcceptor,
+) -> GracefulShutdown {
+    let connections = GracefulShutdown::new();
+    loop {
+        let accepted = tokio::select! {
+            () = state.stopping.cancelled() => return connections,
+            accepted = listener.accept() => accepted,
+        };
+        match accepted {
+            Ok((stream, _)) => {
+                tokio::spawn(connection(
+                    state.clone(),
+                    stream,
+                    acceptor.clone(),
+                    connections.watcher(),
+                ));
+            }
+            Err(error) => {
+                // out of file descriptors, most likely: let some go before the next attempt
+                tracing::warn!(%error, "accepting a connection");
+                tokio::time::sleep(Duration::from_millis(50)).await;
+            }
+        }
+    }
+}
+
+/// One connection from handshake to end.
+async fn connection(state: Arc<State>, stream: TcpStream, acceptor: TlsAcceptor, watcher: Watcher) {
+    let _ = stream.set_nodelay(true); // only speed depends on it
+    let stream = match tokio::time::timeout(HANDSHAKE, acceptor.accept(stream)).await {
+        Ok(Ok(stream)) => stream,
+        Ok(Err(error)) => return tracing::debug!(%error, "TLS handshake failed"),
+        Err(_) => return tracing::debug!("TLS handshake took too long"),
+    };
+    let certificate = peer_user(&stream).map(Arc::new);
+    let http2 = stream.get_ref().1.alpn_protocol() == Some(b"h2");
+    let service = service_fn(move |request: hyper::Request<Incoming>| {
+        let (state, caller) = (state.clone(), Caller::Remote(certificate.clone()));
+        async move {
+            let (parts, body) = request.into_parts();
+            let response = filters::serve(&state, caller, parts, RequestBody::Incoming(body)).await;
+            Ok::<_, std::convert::Infallible>(response)
+        }
+    });
+    let io = TokioIo::new(stream);
+    let ended = match http2 {
+        true => {
+            let mut builder = http2::Builder::new(TokioExecutor::new());
+            builder
+                .timer(TokioTimer::new())
+                .max_concurrent_streams(MAX_STREAMS)
+                .initial_stream_window_size(STREAM_WINDOW)
+                .initial_connection_window_size(CONNECTION_WINDOW)
+                .keep_alive_interval(Duration::from_secs(30));
+            watcher.watch(builder.serve_connection(io, service)).await
+        }
+        false => {
+            let mut builder = http1::Builder::new();
+            builder.timer(TokioTimer::new());
+            watcher.watch(builder.serve_connection(io, service)).await
+        }
+    };
+    if let Err(error) = ended {
+        tracing::debug!(%error, "a connection ended early");
+    }
+}
+
+/// The user of the client certificate, which the handshake has verified.
+fn peer_user(stream: &TlsStream<TcpStream>) -> Option<UserInfo> {
+    let certificates = stream.get_ref().1.peer_certificates()?;
+    certificate_user(certificates.first()?)
+}

@@ -1,0 +1,23 @@
+//! The API server from outside: in the same process through its pipeline, and over TLS.
+
+#[path = "api/harness.rs"]
+mod harness;
+
+#[path = "api/delete.rs"]
+mod delete;
+#[path = "api/discovery.rs"]
+mod discovery;
+#[path = "api/http.rs"]
+mod http_behaviour;
+#[path = "api/lists.rs"]
+mod lists;
+#[path = "api/patch.rs"]
+mod patch;
+#[path = "api/pods.rs"]
+mod pods;
+#[path = "api/tls.rs"]
+mod tls;
+#[path = "api/watch.rs"]
+mod watch;
+#[path = "api/write.rs"]
+mod write;

@@ -1,0 +1,195 @@
+//! What the server says about itself.
+
+use serde_json::{Value, json};
+
+use crate::harness::Api;
+
+const AGGREGATED: &str =
+    "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList,application/json";
+
+fn named<'a>(list: &'a Value, key: &str, name: &str) -> &'a Value {
+    let rows = list.as_array().unwrap();
+    rows.iter()
+        .find(|row| row[key] == name)
+        .unwrap_or(&Value::Null)
+}
+
+#[tokio::test]
+async fn the_old_lists_name_everything() {
+    let api = Api::start().await;
+    assert_eq!(api.get("/api").await.expect(200)["versions"], json!(["v1"]));
+    let groups = api.get("/apis").await.expect(200);
+    let apps = named(&groups["groups"], "name", "apps");
+    assert_eq!(
+        apps["preferredVersion"],
+        json!({ "groupVersion": "apps/v1", "version": "v1" })
+    );
+    assert_eq!(api.get("/apis/apps").await.expect(200)["kind"], "APIGroup");
+    let core = api.get("/api/v1").await.expect(200);
+    assert_eq!(
+        (&core["kind"], &core["groupVersion"]),
+        (&json!("APIResourceList"), &json!("v1"))
+    );
+    let pods = named(&core["resources"], "name", "pods");
+    assert_eq!(
+        (
+            &pods["shortNames"],
+            &pods["categories"],
+            &pods["namespaced"]
+        ),
+        (&json!(["po"]), &json!(["all"]), &json!(true))
+    );
+    assert_eq!(
+        pods["verbs"],
+        json!([
+            "create",
+            "delete",
+            "deletecollection",
+            "get",
+            "list",
+            "patch",
+            "update",
+            "watch"
+        ])
+    );
+    for (name, kind) in [
+        ("pods/binding", "Binding"),
+        ("pods/eviction", "Eviction"),
+        ("pods/status", "Pod"),
+        ("namespaces/finalize", "Namespace"),
+        ("bindings", "Binding"),
+    ] {
+        assert_eq!(
+            named(&core["resources"], "name", name)["kind"],
+            kind,
+            "{name}"
+        );
+    }
+    let scale = api.get("/apis/apps/v1").await.expect(200);
+    let scale = named(&scale["resources"], "name", "deployments/scale").clone();
+    assert_eq!(
+        (&scale["group"], &scale["version"], &scale["kind"]),
+        (&json!("autoscaling"), &json!("v1"), &json!("Scale"))
+    );
+}
+
+#[tokio::test]
+async fn the_aggregated_form_is_tagged() {
+    let api = Api::start().await;
+    for path in ["/api", "/apis"] {
+        let answer = api.send("GET", path, &[("accept", AGGREGATED)], "").await;
+        assert_eq!(
+            answer.header("content-type"),
+            "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList"
+        );
+        assert_eq!(answer.header("vary"), "Accept");
+        let list = answer.expect(200);
+        assert_eq!(
+            (&list["kind"], &list["apiVersion"]),
+            (
+                &json!("APIGroupDiscoveryList"),
+                &json!("apidiscovery.k8s.io/v2")
+            )
+        );
+        let etag = answer.header("etag").to_owned();
+        let again = api
+            .send(
+                "GET",
+                path,
+                &[("accept", AGGREGATED), ("if-none-match", &etag)],
+                "",
+            )
+            .await;
+        assert_eq!((again.code, again.body.len()), (304, 0));
+    }
+    let core = api
+        .send("GET", "/api", &[("accept", AGGREGATED)], "")
+        .await
+        .json();
+    let pods = named(
+        &core["items"][0]["versions"][0]["resources"],
+        "resource",
+        "pods",
+    );
+    assert_eq!(
+        (&pods["scope"], &pods["singularResource"]),
+        (&json!("Namespaced"), &json!("pod"))
+    );
+    assert_eq!(
+        named(&pods["subresources"], "subresource", "status")["verbs"],
+        json!(["get", "patch", "update"])
+    );
+}
+
+#[tokio::test]
+async fn health_version_and_metrics_are_there() {
+    let api = Api::start().await;
+    for path in ["/healthz", "/livez", "/readyz", "/readyz/ping"] {
+        let answer = api.get(path).await;
+        assert_eq!((answer.code, answer.text().as_str()), (200, "ok"), "{path}");
+    }
+    let verbose = api.get("/readyz?verbose").await.text();
+    assert!(
+        verbose.contains("[+]storage ok\n") && verbose.ends_with("readyz check passed\n"),
+        "{verbose}"
+    );
+    assert_eq!(api.get("/readyz/nothing").await.code, 404);
+    let version = api.get("/version").await.expect(200);
+    assert_eq!(
+        (&version["major"], &version["minor"]),
+        (&json!("1"), &json!("36"))
+    );
+    assert!(
+        version["gitVersion"]
+            .as_str()
+            .unwrap()
+            .starts_with("v1.36.")
+    );
+    api.get("/api/v1/namespaces/default").await.expect(200);
+    let metrics = api.get("/metrics").await.text();
+    let line = metrics.lines().find(|l| {
+        l.starts_with("apiserver_request_total") && l.contains("resource=\"namespaces\"")
+    });
+    let line = line.unwrap_or_else(|| panic!("{metrics}"));
+    assert!(
+        line.contains("verb=\"GET\"") && line.contains("code=\"200\"") && line.ends_with(" 1"),
+        "{line}"
+    );
+}
+
+#[tokio::test]
+async fn schemas_are_hashed() {
+    let api = Api::start().await;
+    let index = api.get("/openapi/v3").await.expect(200);
+    let url = index["paths"]["apis/apps/v1"]["serverRelativeURL"]
+        .as_str()
+        .unwrap();
+    let document = api.get(url).await;
+    assert!(document.header("cache-control").contains("immutable"));
+    assert!(
+        document.expect(200)["components"]["schemas"]["io.k8s.api.apps.v1.Deployment"].is_object()
+    );
+    let wrong = api.get("/openapi/v3/apis/apps/v1?hash=00").await;
+    assert_eq!((wrong.code, wrong.header("location")), (301, url));
+    assert_eq!(api.get("/openapi/v3/apis/none/v1").await.code, 404);
+}
+
+#[tokio::test]
+async fn the_first_objects_are_there() {
+    let api = Api::start().await;
+    for path in [
+        "/api/v1/namespaces/default",
+        "/api/v1/namespaces/kube-system",
+        "/api/v1/namespaces/kube-public",
+        "/api/v1/namespaces/kube-node-lease",
+        "/apis/scheduling.k8s.io/v1/priorityclasses/system-node-critical",
+        "/apis/scheduling.k8s.io/v1/priorityclasses/system-cluster-critical",
+    ] {
+        api.get(path).await.expect(200);
+    }
+    let service = api
+        .get("/api/v1/namespaces/default/services/kubernetes")
+        .await
+        .expect(200);
+    assert_eq!(service["spec"]["clusterIP"], "10.96.0.1");
+}

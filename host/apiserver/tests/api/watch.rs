@@ -1,0 +1,229 @@
+//! Watches: where they begin, what they send, how they end.
+
+use serde_json::json;
+
+use crate::harness::{Api, MAPS, config_map};
+
+fn event(kind: &str, name: &str) -> (String, String) {
+    (kind.to_owned(), name.to_owned())
+}
+
+async fn revision(api: &Api) -> String {
+    let list = api.get(MAPS).await.expect(200);
+    list["metadata"]["resourceVersion"]
+        .as_str()
+        .unwrap()
+        .to_owned()
+}
+
+#[tokio::test]
+async fn a_watch_resumes_after_a_revision() {
+    let api = Api::start().await;
+    api.post(MAPS, config_map("old", "1")).await.expect(201);
+    let from = revision(&api).await;
+    let created = api.post(MAPS, config_map("a", "1")).await.expect(201);
+    let mut watch = api
+        .watch(&format!("{MAPS}?watch=1&resourceVersion={from}"), &[])
+        .await;
+    assert_eq!(
+        watch.next().await.unwrap(),
+        json!({ "type": "ADDED", "object": created })
+    );
+    let changed = api
+        .put(&format!("{MAPS}/a"), config_map("a", "2"))
+        .await
+        .expect(200);
+    assert_eq!(
+        watch.next().await.unwrap(),
+        json!({ "type": "MODIFIED", "object": changed })
+    );
+    api.delete(&format!("{MAPS}/a")).await.expect(200);
+    let deleted = watch.next().await.unwrap();
+    assert_eq!(
+        (&deleted["type"], &deleted["object"]["data"]),
+        (&json!("DELETED"), &changed["data"])
+    );
+    let version = |object: &serde_json::Value| {
+        object["metadata"]["resourceVersion"]
+            .as_str()
+            .unwrap()
+            .parse::<u64>()
+            .unwrap()
+    };
+    assert!(version(&deleted["object"]) > version(&changed));
+}
+
+#[tokio::test]
+async fn without_a_revision_a_watch_begins_with_what_is_there() {
+    let api = Api::start().await;
+    for name in ["a", "b"] {
+        api.post(MAPS, config_map(name, "1")).await.expect(201);
+    }
+    for query in ["watch=true", "watch=true&resourceVersion=0"] {
+        let mut watch = api.watch(&format!("{MAPS}?{query}"), &[]).await;
+        assert_eq!(watch.event().await, event("ADDED", "a"));
+        assert_eq!(watch.event().await, event("ADDED", "b"));
+    }
+    let mut old = api
+        .watch("/api/v1/watch/namespaces/default/configmaps/b", &[])
+        .await;
+    assert_eq!(old.event().await, event("ADDED", "b"));
+}
+
+#[tokio::test]
+async fn a_streaming_list_ends_with_an_annotated_bookmark() {
+    let api = Api::start().await;
+    api.post(MAPS, config_map("a", "1")).await.expect(201);
+    let path = format!(
+        "{MAPS}?watch=1&sendInitialEvents=true&resourceVersionMatch=NotOlderThan&allowWatchBookmarks=true"
+    );
+    let mut watch = api.watch(&path, &[]).await;
+    assert_eq!(watch.event().await, event("ADDED", "a"));
+    let bookmark = watch.next().await.unwrap();
+    assert_eq!(
+        (&bookmark["type"], &bookmark["object"]["kind"]),
+        (&json!("BOOKMARK"), &json!("ConfigMap"))
+    );
+    let metadata = &bookmark["object"]["metadata"];
+    assert_eq!(
+        metadata["annotations"],
+        json!({ "k8s.io/initial-events-end": "true" })
+    );
+    assert_eq!(metadata["resourceVersion"], revision(&api).await);
+    assert_eq!(metadata.as_object().unwrap().len(), 2);
+    api.post(MAPS, config_map("b", "1")).await.expect(201);
+    assert_eq!(watch.event().await, event("ADDED", "b"));
+}
+
+#[tokio::test]
+async fn with_a_selector_objects_enter_and_leave() {
+    let api = Api::start().await;
+    let from = revision(&api).await;
+    let labelled = |value: &str, data: &str| {
+        let mut map = config_map("a", data);
+        map["metadata"]["labels"] = json!({ "app": value });
+        map
+    };
+    let path = format!("{MAPS}?watch=1&labelSelector=app%3Dx&resourceVersion={from}");
+    let mut watch = api.watch(&path, &[]).await;
+    api.post(MAPS, labelled("y", "1")).await.expect(201);
+    let entered = api
+        .put(&format!("{MAPS}/a"), labelled("x", "2"))
+        .await
+        .expect(200);
+    assert_eq!(
+        watch.next().await.unwrap(),
+        json!({ "type": "ADDED", "object": entered })
+    );
+    api.put(&format!("{MAPS}/a"), labelled("x", "3"))
+        .await
+        .expect(200);
+    assert_eq!(watch.event().await, event("MODIFIED", "a"));
+    let left = api
+        .put(&format!("{MAPS}/a"), labelled("y", "4"))
+        .await
+        .expect(200);
+    let gone = watch.next().await.unwrap();
+    assert_eq!(
+        (&gone["type"], &gone["object"]["data"]["key"]),
+        (&json!("DELETED"), &json!("3"))
+    );
+    assert_eq!(gone["object"]["metadata"]["labels"]["app"], "x");
+    assert_eq!(
+        gone["object"]["metadata"]["resourceVersion"],
+        left["metadata"]["resourceVersion"]
+    );
+    // what happens out of sight is not told
+    api.delete(&format!("{MAPS}/a")).await.expect(200);
+    api.post(MAPS, labelled("x", "5")).await.expect(201);
+    assert_eq!(watch.event().await, event("ADDED", "a"));
+}
+
+#[tokio::test]
+async fn a_watch_sees_its_namespace_only() {
+    let api = Api::start().await;
+    let from = revision(&api).await;
+    let mut watch = api
+        .watch(&format!("{MAPS}?watch=1&resourceVersion={from}"), &[])
+        .await;
+    api.post(
+        "/api/v1/namespaces/kube-system/configmaps",
+        config_map("other", "1"),
+    )
+    .await
+    .expect(201);
+    api.post(MAPS, config_map("mine", "1")).await.expect(201);
+    assert_eq!(watch.event().await, event("ADDED", "mine"));
+}
+
+#[tokio::test]
+async fn only_the_first_table_of_a_watch_has_columns() {
+    let api = Api::start().await;
+    for name in ["a", "b"] {
+        api.post(MAPS, config_map(name, "1")).await.expect(201);
+    }
+    let accept = [("accept", "application/json;as=Table;v=v1;g=meta.k8s.io")];
+    let mut watch = api.watch(&format!("{MAPS}?watch=1"), &accept).await;
+    let first = watch.next().await.unwrap();
+    assert_eq!(first["object"]["kind"], "Table");
+    assert_eq!(
+        first["object"]["columnDefinitions"]
+            .as_array()
+            .unwrap()
+            .len(),
+        3
+    );
+    assert_eq!(first["object"]["rows"][0]["cells"][0], "a");
+    let second = watch.next().await.unwrap();
+    assert_eq!(second["object"]["columnDefinitions"], json!([]));
+    assert_eq!(
+        second["object"]["rows"][0]["object"]["metadata"]["name"],
+        "b"
+    );
+}
+
+#[tokio::test]
+async fn what_is_too_old_is_told_in_the_stream() {
+    let api = Api::start().await;
+    api.post(MAPS, config_map("a", "1")).await.expect(201);
+    let api = api.restart().await; // what happened before is not in the new server's window
+    let mut watch = api
+        .watch(&format!("{MAPS}?watch=1&resourceVersion=1"), &[])
+        .await;
+    let error = watch.next().await.unwrap();
+    assert_eq!(
+        (&error["type"], &error["object"]["kind"]),
+        (&json!("ERROR"), &json!("Status"))
+    );
+    assert_eq!(
+        (&error["object"]["code"], &error["object"]["reason"]),
+        (&json!(410), &json!("Expired"))
+    );
+    assert_eq!(watch.next().await, None);
+}
+
+#[tokio::test]
+async fn a_bookmark_comes_before_the_end() {
+    let api = Api::start().await;
+    let from = revision(&api).await;
+    let path =
+        format!("{MAPS}?watch=1&allowWatchBookmarks=true&timeoutSeconds=3&resourceVersion={from}");
+    let mut watch = api.watch(&path, &[]).await;
+    let bookmark = watch.next().await.unwrap();
+    assert_eq!(
+        (
+            &bookmark["type"],
+            &bookmark["object"]["metadata"]["resourceVersion"]
+        ),
+        (&json!("BOOKMARK"), &json!(from))
+    );
+    assert_eq!(watch.next().await, None);
+}
+
+#[tokio::test]
+async fn a_shutdown_ends_watches_cleanly() {
+    let api = Api::start().await;
+    let mut watch = api.watch(&format!("{MAPS}?watch=1"), &[]).await;
+    api.server.shutdown().await;
+    assert_eq!(watch.next().await, None);
+}
