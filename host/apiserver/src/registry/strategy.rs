@@ -22,6 +22,9 @@ pub trait Reservation: Send {
     fn commit(self: Box<Self>);
 }
 
+/// Puts back into `new` what an update of a subresource may not touch.
+pub type Keep<O> = fn(new: &mut O, old: &O);
+
 /// The policy of one kind. Every method has the default that most kinds want.
 pub trait Strategy: Send + Sync + 'static {
     /// The typed struct.
@@ -41,12 +44,12 @@ pub trait Strategy: Send + Sync + 'static {
     }
 
     /// Before an update of `/status`: keeps everything but the status. `None`: the kind has no status subresource.
-    fn prepare_for_status_update(&self) -> Option<fn(new: &mut Self::Object, old: &Self::Object)> {
+    fn prepare_for_status_update(&self) -> Option<Keep<Self::Object>> {
         None
     }
 
     /// Before an update of `/finalize`: keeps everything but the finalizers in `spec`. `None`: there is no such subresource.
-    fn prepare_for_finalize(&self) -> Option<fn(new: &mut Self::Object, old: &Self::Object)> {
+    fn prepare_for_finalize(&self) -> Option<Keep<Self::Object>> {
         None
     }
 

@@ -121,19 +121,18 @@ fn validate_type(errors: &mut ErrorList, path: &Path, secret: &Secret) {
         "kubernetes.io/dockerconfigjson" => {
             validate_json(errors, path, data, ".dockerconfigjson");
         }
-        "kubernetes.io/basic-auth" => {
-            if !data.contains_key("username") && !data.contains_key("password") {
-                missing("username");
-                missing("password");
-            }
+        "kubernetes.io/basic-auth"
+            if !data.contains_key("username") && !data.contains_key("password") =>
+        {
+            missing("username");
+            missing("password");
         }
-        "kubernetes.io/ssh-auth" => {
+        "kubernetes.io/ssh-auth"
             if data
                 .get("ssh-privatekey")
-                .is_none_or(|key| key.0.is_empty())
-            {
-                missing("ssh-privatekey");
-            }
+                .is_none_or(|key| key.0.is_empty()) =>
+        {
+            missing("ssh-privatekey");
         }
         "kubernetes.io/tls" => {
             for key in ["tls.crt", "tls.key"] {

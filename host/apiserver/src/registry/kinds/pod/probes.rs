@@ -162,55 +162,26 @@ fn validate_action(
     grace: Option<i64>,
 ) {
     let port = path.child("port");
-    match (field, handler) {
-        (
-            "exec",
-            Handler {
-                exec: Some(exec), ..
-            },
-        ) => {
-            if exec.command.as_ref().is_none_or(|c| c.is_empty()) {
-                errors.push(FieldError::required(&path.child("command"), ""));
-            }
-        }
-        (
-            "httpGet",
-            Handler {
-                http_get: Some(http),
-                ..
-            },
-        ) => validate_http(errors, path, http),
-        (
-            "tcpSocket",
-            Handler {
-                tcp_socket: Some(tcp),
-                ..
-            },
-        ) => {
-            checks::port_number_or_name(errors, &port, &tcp.port);
-        }
-        (
-            "grpc",
-            Handler {
-                grpc: Some(grpc), ..
-            },
-        ) => {
-            checks::port_number(errors, &port, grpc.port);
-        }
-        (
-            "sleep",
-            Handler {
-                sleep: Some(sleep), ..
-            },
-        ) => {
-            if let Some(grace) = grace.filter(|g| !(0..=*g).contains(&sleep.seconds)) {
-                let why = format!(
-                    "must be non-negative and less than terminationGracePeriodSeconds ({grace})"
-                );
-                errors.push(FieldError::invalid(path, sleep.seconds, &why));
-            }
-        }
-        _ => {}
+    if let ("exec", Some(exec)) = (field, handler.exec)
+        && exec.command.as_ref().is_none_or(|c| c.is_empty())
+    {
+        errors.push(FieldError::required(&path.child("command"), ""));
+    }
+    if let ("httpGet", Some(http)) = (field, handler.http_get) {
+        validate_http(errors, path, http);
+    }
+    if let ("tcpSocket", Some(tcp)) = (field, handler.tcp_socket) {
+        checks::port_number_or_name(errors, &port, &tcp.port);
+    }
+    if let ("grpc", Some(grpc)) = (field, handler.grpc) {
+        checks::port_number(errors, &port, grpc.port);
+    }
+    if let ("sleep", Some(sleep), Some(grace)) = (field, handler.sleep, grace)
+        && !(0..=grace).contains(&sleep.seconds)
+    {
+        let why =
+            format!("must be non-negative and less than terminationGracePeriodSeconds ({grace})");
+        errors.push(FieldError::invalid(path, sleep.seconds, &why));
     }
 }
 

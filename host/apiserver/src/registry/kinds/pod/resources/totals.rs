@@ -47,7 +47,7 @@ fn requests(container: &Container) -> Amounts {
 fn add(sum: &mut Amounts, amounts: &Amounts) {
     for (name, amount) in amounts {
         match sum.get_mut(name) {
-            Some(sum) => *sum = *sum + *amount,
+            Some(sum) => *sum += *amount,
             None => {
                 sum.insert(name.clone(), *amount);
             }
