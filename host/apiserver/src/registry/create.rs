@@ -84,6 +84,7 @@ impl Registry {
             &Path::new("metadata"),
         );
         errors.extend(strategy.validate(&object));
+        errors.extend(strategy.validate_create(&object));
         refuse_if_any(resource, object.name(), errors)?;
         call.warn(strategy.warnings(&object));
         let attributes = attributes(resource, object.namespace(), object.name());
