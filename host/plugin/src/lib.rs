@@ -23,6 +23,7 @@ pub mod manifest;
 mod probe;
 mod registry;
 mod revision;
+pub mod scheduler;
 mod stats;
 pub mod testing;
 

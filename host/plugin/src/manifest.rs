@@ -97,6 +97,9 @@ impl Manifest {
             if let Some(settings) = &entry.admission {
                 settings.check(name, interfaces)?;
             }
+            if let Some(settings) = &entry.scheduler {
+                settings.check(name, interfaces)?;
+            }
         }
         Ok(())
     }

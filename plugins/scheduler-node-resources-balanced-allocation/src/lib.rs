@@ -95,7 +95,7 @@ struct Fractions {
 impl Fractions {
     fn add(&mut self, used: i64, allocatable: i64) {
         if let Some(slot) = self.shares.get_mut(self.count) {
-            *slot = (used as f64 / allocatable as f64).min(1.0);
+            *slot = (used as f64 / allocatable as f64).clamp(0.0, 1.0);
             self.count += 1;
         }
     }

@@ -190,8 +190,9 @@ impl SchedulerPlugin for NodeResourcesFit {
             }
             weights += resource.weight;
             if requested <= allocatable {
-                let left = i128::from(allocatable - requested) * i128::from(MAX_NODE_SCORE);
-                total += (left / i128::from(allocatable)) as i64 * resource.weight;
+                let left = i128::from(allocatable) - i128::from(requested.max(0));
+                let score = left * i128::from(MAX_NODE_SCORE) / i128::from(allocatable);
+                total += score as i64 * resource.weight;
             }
         }
         match weights {

@@ -2,6 +2,11 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::{
+    interfaces::Interface,
+    scheduler::{ClusterEvent, EventSet, Need},
+};
+
 /// How a scheduler plugin takes part.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
@@ -18,12 +23,75 @@ pub struct SchedulerSettings {
     /// Lower runs first; those that ship use -1000 to -1.
     #[serde(default)]
     pub order: i32,
-    /// Data that it wants to see: `labels`, `taints`, `allocatable`, `images`, `pods`, `pod-labels`, `pod-json`, `node-json`.
+    /// Data that it wants to see.
     #[serde(default)]
-    pub needs: Vec<String>,
-    /// Changes that may let a pod be scheduled that it turned down; absent: all.
+    pub needs: Vec<Need>,
+    /// Changes that may let a pod be scheduled that it turned down; empty: all.
     #[serde(default)]
-    pub events: Vec<String>,
+    pub events: Vec<ClusterEvent>,
+}
+
+impl SchedulerSettings {
+    /// Whether the plugin takes part there.
+    pub fn has(&self, point: ExtensionPoint) -> bool {
+        self.interfaces.contains(&point)
+    }
+
+    /// Whether it knows the pod's cycle.
+    pub fn has_cycle(&self) -> bool {
+        use ExtensionPoint::{Cycle, Filter, Normalize, Reserve, Score};
+        [Cycle, Filter, Score, Normalize, Reserve]
+            .into_iter()
+            .any(|point| self.has(point))
+    }
+
+    /// The changes that may let a pod be scheduled that it turned down.
+    pub fn events(&self) -> EventSet {
+        match self.events.as_slice() {
+            [] => EventSet::ALL,
+            events => events.iter().copied().collect(),
+        }
+    }
+
+    /// Checks that the component exports what the extension points need.
+    pub(super) fn check(&self, plugin: &str, interfaces: &[Interface]) -> Result<(), String> {
+        let exports = |name: &str| {
+            interfaces
+                .iter()
+                .any(|i| i.family() == "scheduler" && i.name == name)
+        };
+        let cycle = self.has_cycle().then_some(ExtensionPoint::Cycle);
+        for point in self.interfaces.iter().copied().chain(cycle) {
+            if !exports(point.interface()) {
+                let name = point.interface();
+                return Err(format!(
+                    "plugin {plugin} takes part in scheduler/{name}, but the component does not export it"
+                ));
+            }
+        }
+        match self.interfaces.is_empty() {
+            true => Err(format!(
+                "plugin {plugin} takes part in no interface of the scheduler"
+            )),
+            false => Ok(()),
+        }
+    }
+}
+
+impl ExtensionPoint {
+    /// `pre-bind`.
+    pub fn interface(self) -> &'static str {
+        match self {
+            Self::Cycle => "cycle",
+            Self::Filter => "filter",
+            Self::Score => "score",
+            Self::Normalize => "normalize",
+            Self::Reserve => "reserve",
+            Self::PreBind => "pre-bind",
+            Self::Bind => "bind",
+            Self::PostBind => "post-bind",
+        }
+    }
 }
 
 fn default_weight() -> u32 {
