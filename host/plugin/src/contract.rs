@@ -7,6 +7,7 @@
 mod admission;
 mod sample_cluster;
 mod samples;
+mod scheduler;
 
 use std::{fmt, sync::Arc};
 
@@ -21,6 +22,7 @@ use crate::{
 
 pub use admission::{AdmissionContract, AdmissionSmoke};
 pub use sample_cluster::SampleCluster;
+pub use scheduler::{SchedulerContract, SchedulerSmoke};
 
 /// Sample objects and requests.
 pub mod sample {

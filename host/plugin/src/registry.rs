@@ -71,14 +71,17 @@ pub struct RegistryConfig {
 }
 
 impl RegistryConfig {
-    /// No cluster, no state on disk, the smoke contract of admission.
+    /// No cluster, no state on disk, the smoke contracts of admission and scheduler.
     pub fn new(engine: Engine) -> Self {
         Self {
             engine,
             cluster: Arc::new(NoCluster),
             state_dir: None,
             storm: StormPolicy::default(),
-            contracts: vec![Arc::new(crate::contract::AdmissionSmoke)],
+            contracts: vec![
+                Arc::new(crate::contract::AdmissionSmoke),
+                Arc::new(crate::contract::SchedulerSmoke),
+            ],
         }
     }
 }
