@@ -13,6 +13,7 @@ mod draft;
 mod index;
 mod leases;
 mod reads;
+mod torn;
 
 use std::{
     io,

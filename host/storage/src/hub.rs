@@ -170,6 +170,17 @@ impl Hub {
         }
     }
 
+    /// Ends every watch that is open now, because what happened up to `published` was not seen; new ones may start.
+    pub(crate) fn break_watches(&self, error: &StorageError, published: Revision) {
+        let mut inner = self.inner.lock();
+        for queue in inner.folders.values().flatten().chain(&inner.irregular) {
+            queue.state.lock().closed = Some(error.clone());
+            queue.wake.notify_one();
+        }
+        inner.lowest_wanted = None;
+        self.published.store(published.0, Ordering::Release);
+    }
+
     /// A watch of this hub whose missed changes come from `source`.
     pub(crate) fn watch(
         self: &Arc<Self>,

@@ -9,6 +9,7 @@
 
 pub mod embedded;
 pub mod engine;
+pub mod etcd;
 mod hub;
 pub mod watch_cache;
 
@@ -18,5 +19,6 @@ pub use engine::{
     RangeResponse, Result, Storage, StorageError, Txn, TxnResponse, WatchBatch, WatchRequest,
     WatchStream,
 };
+pub use etcd::{Etcd, EtcdOptions};
 pub use pilothouse_api::Revision;
 pub use watch_cache::{CacheError, CacheEvent, CacheList, CacheWatch, EventType, WatchCache};

@@ -286,26 +286,29 @@ impl Committer {
             set.remove_entry(key, version);
         }
         if !set.is_empty() {
-            self.shared.disk.commit(set, false)?;
+            let removed = self.shared.disk.commit(set, false);
+            self.compacting = removed.is_ok(); // else the next tick goes on
+            removed?;
         }
         self.garbage.truncate(step);
         Ok(())
     }
 
-    /// Ends leases that ran out and compacts what is too old or too much.
+    /// Compacts what is too old or too much, and ends leases that ran out; the former also while the disk is full.
     fn tick(&mut self) -> Result<()> {
         let now_ms = self.shared.now_ms();
         self.next_tick_ms = now_ms + TICK.as_millis() as u64;
         if self.shared.disk.is_broken() {
             self.writable()?;
         }
+        self.compacting |= !self.garbage.is_empty();
+        if let Some(revision) = self.history_to_forget(now_ms) {
+            self.compact(revision)?;
+        }
         while let Some(id) = self.leases.expired(now_ms) {
             self.revoke(Lease(id))?;
         }
-        match self.history_to_forget(now_ms) {
-            Some(revision) => self.compact(revision),
-            None => Ok(()),
-        }
+        Ok(())
     }
 
     fn tick_fully(&mut self) -> Result<()> {
@@ -342,7 +345,6 @@ impl Committer {
 
     fn log_failure(&mut self, step: fn(&mut Self) -> Result<()>) {
         if let Err(error) = step(self) {
-            self.compacting = false;
             tracing::warn!(%error, "storage: upkeep failed and will be tried again");
         }
     }

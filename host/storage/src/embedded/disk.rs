@@ -28,6 +28,8 @@ use parking_lot::RwLock;
 use super::index::{Entry, Version};
 use crate::engine::{Result, StorageError};
 
+/// The database's own directory within the data directory.
+const DATABASE: &str = "db";
 const REVISION: &[u8] = b"mrevision";
 const COMPACTED: &[u8] = b"mcompacted";
 
@@ -317,22 +319,32 @@ fn lock(dir: &Path) -> Result<File> {
 }
 
 fn open_database(dir: &Path) -> Result<Open> {
-    let open = || {
-        let database = Database::builder(dir.join("db"))
-            .cache_size(CACHE_BYTES)
-            .max_journaling_size(JOURNAL_BYTES)
-            .worker_threads(2) // one flushes while the other compacts
-            .open()?;
-        let buffered = |bytes| move || KeyspaceCreateOptions::default().max_memtable_size(bytes);
-        let index = database.keyspace("index", buffered(INDEX_BUFFER_BYTES))?;
-        let values = database.keyspace("values", buffered(VALUES_BUFFER_BYTES))?;
-        Ok(Open {
-            database,
-            index,
-            values,
-        })
-    };
-    open().map_err(|e| database_error(&e))
+    match try_open(dir) {
+        Err(fjall::Error::JournalRecovery(error)) => {
+            let dropped = super::torn::drop_torn_entry(&dir.join(DATABASE));
+            match dropped.map_err(|e| io_error(&e, "repair the journal"))? {
+                true => try_open(dir).map_err(|e| database_error(&e)),
+                false => Err(database_error(&fjall::Error::JournalRecovery(error))),
+            }
+        }
+        result => result.map_err(|e| database_error(&e)),
+    }
+}
+
+fn try_open(dir: &Path) -> fjall::Result<Open> {
+    let database = Database::builder(dir.join(DATABASE))
+        .cache_size(CACHE_BYTES)
+        .max_journaling_size(JOURNAL_BYTES)
+        .worker_threads(2) // one flushes while the other compacts
+        .open()?;
+    let buffered = |bytes| move || KeyspaceCreateOptions::default().max_memtable_size(bytes);
+    let index = database.keyspace("index", buffered(INDEX_BUFFER_BYTES))?;
+    let values = database.keyspace("values", buffered(VALUES_BUFFER_BYTES))?;
+    Ok(Open {
+        database,
+        index,
+        values,
+    })
 }
 
 fn closed() -> StorageError {

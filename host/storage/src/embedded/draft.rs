@@ -20,6 +20,9 @@ use crate::engine::{
     TxnResponse,
 };
 
+/// The database's keys are shorter than 64 KiB; no resource's come near.
+const KEY_BYTES: usize = 32 << 10;
+
 /// One change that is decided but not durable yet.
 #[derive(Debug)]
 pub(super) struct Change {
@@ -118,6 +121,12 @@ impl<'a> Draft<'a> {
         let mut written = HashSet::new();
         for op in ops {
             match op {
+                Op::Put { key, .. } if key.is_empty() || key.len() > KEY_BYTES => {
+                    return Err(StorageError::Invalid(format!(
+                        "a key of {} bytes; 1 to {KEY_BYTES} are allowed",
+                        key.len()
+                    )));
+                }
                 Op::Put { lease, .. } if lease.0 != 0 && !self.leases.contains(lease.0) => {
                     return Err(StorageError::LeaseNotFound(*lease));
                 }

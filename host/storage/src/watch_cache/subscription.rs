@@ -71,6 +71,11 @@ impl Watchers {
         }
     }
 
+    #[cfg(test)]
+    pub(super) fn is_empty(&self) -> bool {
+        self.everywhere.is_empty() && self.namespaces.is_empty()
+    }
+
     fn add(&mut self, namespace: Option<&str>, waiter: Arc<Waiter>) {
         match namespace {
             Some(namespace) => match self.namespaces.get_mut(namespace) {

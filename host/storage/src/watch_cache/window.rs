@@ -46,7 +46,9 @@ impl Window {
 
     /// Changes between two revisions were compressed.
     pub(super) fn add_gap(&mut self, from: Revision, to: Revision) {
-        self.gaps.push_back((from, to));
+        if from < to {
+            self.gaps.push_back((from, to));
+        }
     }
 
     /// Forgets everything; whoever has not read to the end is expired.

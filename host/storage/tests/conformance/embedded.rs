@@ -13,8 +13,20 @@ use tempfile::TempDir;
 
 use crate::harness::Engine;
 
-#[derive(Default)]
-struct HandClock(AtomicU64);
+/// A clock that tests set. It starts late enough for lease identifiers to be above zero.
+pub(crate) struct HandClock(AtomicU64);
+
+impl Default for HandClock {
+    fn default() -> Self {
+        Self(AtomicU64::new(1_000_000))
+    }
+}
+
+impl HandClock {
+    pub(crate) fn advance(&self, time: Duration) {
+        self.0.fetch_add(time.as_millis() as u64, Ordering::Relaxed);
+    }
+}
 
 impl Clock for HandClock {
     fn now_ms(&self) -> u64 {
@@ -50,9 +62,7 @@ impl Engine for EmbeddedEngine {
     }
 
     fn pass_time<'a>(&'a self, time: Duration) -> BoxFuture<'a, ()> {
-        self.clock
-            .0
-            .fetch_add(time.as_millis() as u64, Ordering::Relaxed);
+        self.clock.advance(time);
         Box::pin(async { self.storage.tick().await.expect("tick") })
     }
 }

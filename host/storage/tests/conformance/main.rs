@@ -1,7 +1,11 @@
 //! One suite that every storage engine passes. A bug found in one engine becomes a case for all.
 
 mod concurrency;
+mod crash;
+mod durability;
 mod embedded;
+mod etcd;
+mod etcd_server;
 mod harness;
 mod leases;
 mod reads;
@@ -24,7 +28,7 @@ pub(crate) async fn conformance(make: &dyn Fn() -> Box<dyn Engine>) {
     run! {
         transactions: every_write_takes_one_revision, nothing_written_takes_no_revision, revisions_and_versions_of_a_key,
             put_if_creates_changes_and_refuses, delete_if_deletes_and_refuses, all_compares_must_hold,
-            steps_share_a_revision_and_see_each_other, a_key_written_twice_is_refused_whole, any_bytes_are_kept;
+            steps_share_a_revision_and_see_each_other, a_key_written_twice_is_refused_whole, any_bytes_are_kept, an_empty_key_is_refused;
         reads: reads_at_old_revisions, zero_reads_the_present, the_future_is_refused, pages_of_one_revision,
             a_limit_of_exactly_all_has_no_more, keys_only_leaves_values_out, prefixes_do_not_leak, keys_are_ordered_by_bytes,
             compaction_refuses_the_past_only, a_compacted_store_goes_on;

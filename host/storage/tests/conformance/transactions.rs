@@ -172,3 +172,17 @@ pub(crate) async fn any_bytes_are_kept(case: Case) {
         assert_eq!(get.kv.map(|kv| kv.value), Some(value), "{name}");
     }
 }
+
+pub(crate) async fn an_empty_key_is_refused(case: Case) {
+    let put = Op::Put {
+        key: String::new(),
+        value: Bytes::from("1"),
+        lease: Lease::default(),
+    };
+    let error = case
+        .storage
+        .txn(just(vec![put]))
+        .await
+        .expect_err("refused");
+    assert!(matches!(error, StorageError::Invalid(_)), "{error:?}");
+}

@@ -1,0 +1,64 @@
+//! Compacts etcd's history by age, together with all other API servers on the same etcd, upstream's among them.
+//!
+//! They agree through one key, `compact_rev_key`, whose version counts intervals: once an interval everybody tries to raise it
+//! from the version they know. Whoever succeeds compacts to the revision that was current one interval ago; the others learn
+//! the version and wait for the next. Source: Kubernetes, `storage/etcd3/compact.go`.
+
+use std::{sync::Arc, time::Duration};
+
+use etcd_client::{Compare, CompareOp, Txn, TxnOp, TxnOpResponse};
+
+use super::{Shared, convert, errors::call};
+use crate::engine::{Result, Revision};
+
+const KEY: &str = "compact_rev_key";
+
+/// What this process knows of the agreement.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+struct Agreed {
+    /// The key's version.
+    interval: i64,
+    /// What was current when that interval began.
+    revision: Revision,
+}
+
+/// Runs until it is aborted.
+pub(super) async fn run(shared: Arc<Shared>, interval: Duration) {
+    let mut agreed = Agreed::default();
+    loop {
+        tokio::time::sleep(interval).await;
+        match step(&shared, agreed).await {
+            Ok(now) => agreed = now,
+            Err(error) => tracing::warn!(%error, "etcd: compaction failed and will be tried again"),
+        }
+    }
+}
+
+async fn step(shared: &Shared, agreed: Agreed) -> Result<Agreed> {
+    let known = Compare::version(KEY, CompareOp::Equal, agreed.interval);
+    let txn = Txn::new()
+        .when([known])
+        .and_then([TxnOp::put(KEY, agreed.revision.to_string(), None)])
+        .or_else([TxnOp::get(KEY, None)]);
+    let response = call(shared.timeout, shared.kv().txn(txn)).await;
+    let response = response.map_err(|e| e.without_context())?;
+    let revision = convert::revision(response.header());
+    if response.succeeded() {
+        if agreed.revision.0 > 0 {
+            shared.compact(agreed.revision).await?;
+        }
+        return Ok(Agreed {
+            interval: agreed.interval + 1,
+            revision,
+        });
+    }
+    let version = |response| match response {
+        TxnOpResponse::Get(get) => get.kvs().first().map(etcd_client::KeyValue::version),
+        _ => None,
+    };
+    let interval = response.op_responses().into_iter().find_map(version);
+    Ok(Agreed {
+        interval: interval.unwrap_or(0),
+        revision,
+    })
+}
