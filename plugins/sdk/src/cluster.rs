@@ -140,6 +140,31 @@ pub struct Served {
     pub failed: Vec<String>,
 }
 
+/// One of many writes, for [`Cluster::write_all`].
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Write {
+    Create {
+        of: Resource,
+        namespace: String,
+        object: Vec<u8>,
+    },
+    Patch {
+        of: Resource,
+        namespace: String,
+        name: String,
+        /// Empty for the object itself.
+        subresource: String,
+        kind: PatchType,
+        patch: Vec<u8>,
+    },
+    Delete {
+        of: Resource,
+        namespace: String,
+        name: String,
+        options: DeleteOptions,
+    },
+}
+
 /// What an event is about.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct EventSubject {
@@ -277,6 +302,14 @@ pub trait Cluster {
         list: &ListOptions,
         options: &DeleteOptions,
     ) -> Result<(), Status>;
+    /// Writes that the host carries out side by side, in no order. The answers are in the order of the writes; that to a
+    /// deletion is empty.
+    fn write_all(&self, writes: Vec<Write>) -> Vec<Result<Vec<u8>, Status>> {
+        writes
+            .into_iter()
+            .map(|write| one_by_one(self, write))
+            .collect()
+    }
     /// Aggregated and rate-limited by the host; never fails the caller.
     fn record_event(
         &self,
@@ -298,4 +331,31 @@ pub trait Cluster {
     fn now_ms(&self) -> u64;
     /// A line for the plugin's log.
     fn warn(&self, message: &str);
+}
+
+/// How a cluster that cannot do more at once writes many.
+fn one_by_one<C: Cluster + ?Sized>(cluster: &C, write: Write) -> Result<Vec<u8>, Status> {
+    match write {
+        Write::Create {
+            of,
+            namespace,
+            object,
+        } => cluster.create_raw(&of, &namespace, &object),
+        Write::Patch {
+            of,
+            namespace,
+            name,
+            subresource,
+            kind,
+            patch,
+        } => cluster.patch_raw(&of, &namespace, &name, &subresource, kind, &patch),
+        Write::Delete {
+            of,
+            namespace,
+            name,
+            options,
+        } => cluster
+            .delete(&of, &namespace, &name, &options)
+            .map(|()| Vec::new()),
+    }
 }

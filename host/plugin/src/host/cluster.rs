@@ -1,18 +1,23 @@
 //! `pilothouse:host/cluster`: every access is checked against the plugin's capabilities, then handed to [`crate::Cluster`].
 
 use bytes::Bytes;
+use futures::{StreamExt, stream};
 use wasmtime::Result as Step;
 
 use super::{
     HostState,
     bindings::cluster::{
-        DeleteOptions, EventSubject, GroupVersionResource, Host, PatchType, Status,
+        Creation, DeleteOptions, Deletion, EventSubject, GroupVersionResource, Host, PatchType,
+        Patching, Status, Write,
     },
-    state::refusal,
+    state::{Caller, refusal},
 };
 use crate::capability::Access;
 
 type Object = Vec<u8>;
+
+/// How many writes of one `write-all` are under way at the same time.
+const SIDE_BY_SIDE: usize = 16;
 
 fn access<'a>(verb: &'a str, of: &'a GroupVersionResource, name: &'a str) -> Access<'a> {
     Access {
@@ -33,6 +38,54 @@ fn outward_list(result: Result<Vec<Bytes>, pilothouse_api::Status>) -> Result<Ve
         Ok(objects) => Ok(objects.into_iter().map(Into::into).collect()),
         Err(status) => Err(refusal(status)),
     }
+}
+
+/// What one write of many needs.
+fn write_access(write: &Write) -> Access<'_> {
+    match write {
+        Write::Create(Creation { of, .. }) => access("create", of, ""),
+        Write::Patch(patching) => Access {
+            subresource: &patching.subresource,
+            ..access("patch", &patching.of, &patching.name)
+        },
+        Write::Delete(Deletion { of, name, .. }) => access("delete", of, name),
+    }
+}
+
+/// One write of many, already granted.
+async fn carry_out(caller: &Caller, write: Write) -> Result<Object, Status> {
+    let by = caller.as_plugin();
+    let cluster = &caller.cluster;
+    let written = match write {
+        Write::Create(Creation {
+            of,
+            namespace,
+            object,
+        }) => cluster.create(by, &of, &namespace, object.into()).await,
+        Write::Patch(Patching {
+            of,
+            namespace,
+            name,
+            subresource,
+            type_,
+            patch,
+        }) => {
+            let patch = Bytes::from(patch);
+            cluster
+                .patch(by, &of, &namespace, &name, &subresource, type_, patch)
+                .await
+        }
+        Write::Delete(Deletion {
+            of,
+            namespace,
+            name,
+            options,
+        }) => {
+            let deleted = cluster.delete(by, &of, &namespace, &name, options).await;
+            deleted.map(|()| Bytes::new())
+        }
+    };
+    outward(written)
 }
 
 /// The caller, or out with the refusal.
@@ -224,6 +277,21 @@ impl Host for HostState {
         let object = Bytes::from(object);
         let written = cluster.create_subresource(by, &of, &namespace, &name, &subresource, object);
         Ok(outward(written.await))
+    }
+
+    async fn write_all(&mut self, writes: Vec<Write>) -> Step<Vec<Result<Object, Status>>> {
+        let mut pending = Vec::with_capacity(writes.len());
+        for write in writes {
+            let granted = self.access(write_access(&write))?;
+            pending.push(async move {
+                match granted {
+                    Ok(caller) => carry_out(&caller, write).await,
+                    Err(status) => Err(refusal(status)),
+                }
+            });
+        }
+        let answers = stream::iter(pending).buffered(SIDE_BY_SIDE);
+        Ok(answers.collect().await)
     }
 
     /// Events need no capability: the host writes them, aggregated, in the plugin's name.

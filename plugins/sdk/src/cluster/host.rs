@@ -2,7 +2,7 @@
 
 use super::{
     Cluster, DeleteOptions, EventSubject, EventType, GraphNode, ListOptions, Owner, OwnerState,
-    PatchType, Propagation, Resource, Served, ServedResource, Status,
+    PatchType, Propagation, Resource, Served, ServedResource, Status, Write,
 };
 use crate::{
     bindings::host::pilothouse::host::{cluster as wit, discovery, graph, log},
@@ -110,12 +110,7 @@ impl Cluster for Host {
         kind: PatchType,
         patch: &[u8],
     ) -> Result<Vec<u8>, Status> {
-        let kind = match kind {
-            PatchType::Json => wit::PatchType::Json,
-            PatchType::Merge => wit::PatchType::Merge,
-            PatchType::Strategic => wit::PatchType::Strategic,
-        };
-        let of = of.into();
+        let (of, kind) = (of.into(), kind.into());
         Ok(wit::patch(&of, namespace, name, subresource, kind, patch)?)
     }
 
@@ -141,6 +136,12 @@ impl Cluster for Host {
         Ok(wit::delete_collection(
             &of, namespace, labels, fields, &options,
         )?)
+    }
+
+    fn write_all(&self, writes: Vec<Write>) -> Vec<Result<Vec<u8>, Status>> {
+        let writes: Vec<wit::Write> = writes.into_iter().map(wit::Write::from).collect();
+        let answers = wit::write_all(&writes).into_iter();
+        answers.map(|answer| answer.map_err(Status::from)).collect()
     }
 
     fn record_event(
@@ -215,6 +216,58 @@ impl From<&Resource> for wit::GroupVersionResource {
             group: of.group.clone().into_owned(),
             version: of.version.clone().into_owned(),
             resource: of.name.clone().into_owned(),
+        }
+    }
+}
+
+impl From<PatchType> for wit::PatchType {
+    fn from(kind: PatchType) -> Self {
+        match kind {
+            PatchType::Json => Self::Json,
+            PatchType::Merge => Self::Merge,
+            PatchType::Strategic => Self::Strategic,
+        }
+    }
+}
+
+impl From<Write> for wit::Write {
+    fn from(write: Write) -> Self {
+        match write {
+            Write::Create {
+                of,
+                namespace,
+                object,
+            } => Self::Create(wit::Creation {
+                of: (&of).into(),
+                namespace,
+                object,
+            }),
+            Write::Patch {
+                of,
+                namespace,
+                name,
+                subresource,
+                kind,
+                patch,
+            } => Self::Patch(wit::Patching {
+                of: (&of).into(),
+                namespace,
+                name,
+                subresource,
+                type_: kind.into(),
+                patch,
+            }),
+            Write::Delete {
+                of,
+                namespace,
+                name,
+                options,
+            } => Self::Delete(wit::Deletion {
+                of: (&of).into(),
+                namespace,
+                name,
+                options: (&options).into(),
+            }),
         }
     }
 }
