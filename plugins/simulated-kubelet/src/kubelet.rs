@@ -4,7 +4,7 @@ use std::{collections::BTreeSet, net::Ipv4Addr};
 
 use pilothouse_sdk::{
     cluster::{
-        Cluster, ClusterExt, DeleteOptions, ListOptions,
+        Cluster, ClusterExt, DeleteOptions, ListOptions, PatchType, Write,
         resources::{LEASES, NODES, PODS},
     },
     controller::{Context, Entry, Error, Key, Outcome, Reconciler, Watch},
@@ -181,33 +181,43 @@ impl Run<'_> {
             .collect();
         let mut due_ms: Option<u64> = None;
         let mut failure = None;
+        let mut moves: Vec<(&Pod, Move)> = Vec::new();
         for pod in &pods {
-            let moved = match pod.step(&self.config, self.now) {
-                Step::Start => self.start(pod, range, &mut taken),
+            match pod.step(&self.config, self.now) {
+                Step::Start => match self.start(pod, range, &mut taken) {
+                    Ok(status) => moves.push((pod, Move::Start(status))),
+                    Err(error) => failure = failure.or(Some(error)),
+                },
                 Step::UpdateReadiness => {
-                    self.patch_status(pod, &pod_status::readiness(pod, self.now))
+                    moves.push((pod, Move::Update(pod_status::readiness(pod, self.now))));
                 }
-                Step::Succeed => self.patch_status(pod, &pod_status::succeeded(pod, self.now)),
-                Step::Remove => self.remove(pod),
-                Step::Wait(ms) => {
-                    due_ms = Some(due_ms.map_or(ms, |due| due.min(ms)));
-                    Ok(())
+                Step::Succeed => {
+                    moves.push((pod, Move::Update(pod_status::succeeded(pod, self.now))));
                 }
-                Step::Rest => Ok(()),
-            };
-            if let Err(error) = moved {
-                failure = failure.or(Some(error));
+                Step::Remove => moves.push((pod, Move::Remove)),
+                Step::Wait(ms) => due_ms = Some(due_ms.map_or(ms, |due| due.min(ms))),
+                Step::Rest => {}
+            }
+        }
+        let writes = moves.iter().map(|(pod, next)| next.write(pod)).collect();
+        let answers = self.cluster.write_all(writes);
+        for ((pod, next), answer) in moves.iter().zip(answers) {
+            match answer {
+                Ok(_) => self.tell(pod, next),
+                Err(refusal) if refusal.is_not_found() => {}
+                Err(refusal) => failure = failure.or(Some(refusal.into())),
             }
         }
         failure.map_or(Ok(due_ms), Err)
     }
 
+    /// The patch that makes a pod run, with an address that is then taken.
     fn start(
         &self,
         pod: &Pod,
         range: PodRange,
         taken: &mut BTreeSet<Ipv4Addr>,
-    ) -> Result<(), Error> {
+    ) -> Result<Value, Error> {
         let host_address = range.node_address();
         let address = match pod.spec.host_network {
             true => host_address,
@@ -216,68 +226,63 @@ impl Run<'_> {
                 .ok_or_else(|| Error::other("no pod address is left on the node"))?,
         };
         taken.insert(address);
-        self.patch_status(
-            pod,
-            &pod_status::running(pod, address, host_address, self.now),
-        )?;
-        if self.config.events {
-            let subject = pod.subject();
-            for container in &pod.spec.containers {
-                let (name, image) = (&container.name, &container.image);
-                let pulled = format!("Container image {image:?} already present on machine");
-                self.cluster.event(&subject, "Pulled", "Pull", &pulled);
-                self.cluster.event(
-                    &subject,
-                    "Created",
-                    "Create",
-                    &format!("Created container: {name}"),
-                );
-                self.cluster.event(
-                    &subject,
-                    "Started",
-                    "Start",
-                    &format!("Started container {name}"),
-                );
-            }
-        }
-        Ok(())
+        Ok(pod_status::running(pod, address, host_address, self.now))
     }
 
-    /// A pod that is gone needs no status.
-    fn patch_status(&self, pod: &Pod, patch: &Value) -> Result<(), Error> {
-        let meta = &pod.metadata;
-        let written = self.cluster.merge_patch_status::<IgnoredAny>(
-            &PODS,
-            &meta.namespace,
-            &meta.name,
-            patch,
-        );
-        match written {
-            Err(refusal) if !refusal.is_not_found() => Err(refusal.into()),
-            _ => Ok(()),
+    /// The events that a kubelet records for a move.
+    fn tell(&self, pod: &Pod, next: &Move) {
+        if !self.config.events {
+            return;
         }
-    }
-
-    fn remove(&self, pod: &Pod) -> Result<(), Error> {
-        let meta = &pod.metadata;
-        let options = DeleteOptions {
-            grace_period_seconds: Some(0),
-            ..DeleteOptions::uid(&meta.uid)
-        };
-        match self
-            .cluster
-            .delete(&PODS, &meta.namespace, &meta.name, &options)
-        {
-            Err(refusal) if !refusal.is_not_found() => Err(refusal.into()),
-            _ => {
-                if self.config.events {
-                    for container in &pod.spec.containers {
-                        let note = format!("Stopping container {}", container.name);
-                        self.cluster.event(&pod.subject(), "Killing", "Kill", &note);
-                    }
+        let subject = pod.subject();
+        for container in &pod.spec.containers {
+            let (name, image) = (&container.name, &container.image);
+            let event = |reason: &str, action: &str, note: String| {
+                self.cluster.event(&subject, reason, action, &note);
+            };
+            match next {
+                Move::Start(_) => {
+                    let note = format!("Container image {image:?} already present on machine");
+                    event("Pulled", "Pull", note);
+                    event("Created", "Create", format!("Created container: {name}"));
+                    event("Started", "Start", format!("Started container {name}"));
                 }
-                Ok(())
+                Move::Remove => event("Killing", "Kill", format!("Stopping container {name}")),
+                Move::Update(_) => {}
             }
+        }
+    }
+}
+
+/// A write that moves a pod on.
+enum Move {
+    Start(Value),
+    Update(Value),
+    Remove,
+}
+
+impl Move {
+    fn write(&self, pod: &Pod) -> Write {
+        let meta = &pod.metadata;
+        let (of, namespace, name) = (PODS.clone(), meta.namespace.clone(), meta.name.clone());
+        match self {
+            Self::Start(status) | Self::Update(status) => Write::Patch {
+                of,
+                namespace,
+                name,
+                subresource: "status".to_owned(),
+                kind: PatchType::Merge,
+                patch: status.to_string().into_bytes(),
+            },
+            Self::Remove => Write::Delete {
+                of,
+                namespace,
+                name,
+                options: DeleteOptions {
+                    grace_period_seconds: Some(0),
+                    ..DeleteOptions::uid(&meta.uid)
+                },
+            },
         }
     }
 }
