@@ -34,7 +34,7 @@ pub struct Limits {
 impl Default for Limits {
     fn default() -> Self {
         Self {
-            time_ms: 100,
+            time_ms: 250,
             wait_ms: 10_000,
             memory_bytes: 64 << 20,
             table_elements: 100_000,

@@ -115,6 +115,7 @@ async fn a_callers_deadline_is_not_held_against_the_plugin() {
 async fn memory_has_a_limit() {
     let limits = Limits {
         memory_bytes: 8 << 20,
+        time_ms: 5000,
         ..Limits::default()
     };
     assert_eq!(
@@ -127,7 +128,7 @@ async fn memory_has_a_limit() {
 async fn output_has_a_limit() {
     let limits = Limits {
         output_bytes: 1 << 20,
-        time_ms: 2000,
+        time_ms: 5000,
         ..Limits::default()
     };
     assert_eq!(
@@ -182,7 +183,7 @@ async fn the_stack_has_a_limit() {
 async fn too_many_lines_are_dropped_and_cost_nothing_else() {
     let limits = Limits {
         log_bytes: 2000,
-        time_ms: 2000,
+        time_ms: 5000,
         ..Limits::default()
     };
     let subject = subject("chatter", limits).await;
