@@ -4,6 +4,7 @@
 use std::{
     error::Error,
     fs,
+    path::Path,
     sync::Arc,
     time::{Duration, Instant},
 };
@@ -37,7 +38,7 @@ async fn main() -> Outcome {
     for allocation in [Allocation::OnDemand, Allocation::Pooling { instances: 64 }] {
         println!("\n{allocation:?}");
         let cache = tempfile::tempdir()?;
-        loading(allocation, cache.path())?;
+        loading(allocation, cache.path()).await?;
         let engine = Engine::new(EngineConfig {
             cache_dir: Some(cache.path().to_owned()),
             allocation,
@@ -53,32 +54,18 @@ async fn main() -> Outcome {
     Ok(())
 }
 
-fn loading(allocation: Allocation, cache: &std::path::Path) -> Outcome {
+async fn loading(allocation: Allocation, cache: &Path) -> Outcome {
     for word in ["compile", "load precompiled"] {
-        let runtime = tokio::runtime::Builder::new_multi_thread()
-            .enable_all()
-            .build()?;
-        let took = std::thread::scope(|scope| {
-            let load = || -> Result<Duration, String> {
-                let engine = Engine::new(EngineConfig {
-                    cache_dir: Some(cache.to_owned()),
-                    allocation,
-                    ..EngineConfig::default()
-                })
-                .map_err(|e| e.to_string())?;
-                runtime.block_on(async {
-                    let began = Instant::now();
-                    for component in COMPONENTS {
-                        revision(&engine, component)
-                            .await
-                            .map_err(|e| e.to_string())?;
-                    }
-                    Ok(began.elapsed())
-                })
-            };
-            scope.spawn(load).join()
-        });
-        let took = took.map_err(|_| "the loading thread panicked")??;
+        let engine = Engine::new(EngineConfig {
+            cache_dir: Some(cache.to_owned()),
+            allocation,
+            ..EngineConfig::default()
+        })?;
+        let began = Instant::now();
+        for component in COMPONENTS {
+            revision(&engine, component).await?;
+        }
+        let took = began.elapsed();
         println!(
             "{word}, {} components one after the other: {took:?}",
             COMPONENTS.len()
@@ -100,7 +87,7 @@ async fn calls(engine: &Engine, component: &str) -> Outcome {
     let revision = revision(engine, component).await?;
     let mut trial = Trial::new(&revision, 0, ObjectNeed::Full);
     let request = testing::pod_request(&testing::pod());
-    let mut warm = Histogram::<u64>::new(3)?;
+    let mut warm = Histogram::<u64>::new_with_bounds(1, 60_000_000_000, 3)?;
     for _ in 0..WARM_CALLS {
         let began = Instant::now();
         trial
@@ -109,7 +96,7 @@ async fn calls(engine: &Engine, component: &str) -> Outcome {
             .map_err(|denial| denial.message)?;
         warm.saturating_record(nanos(began));
     }
-    let mut fresh = Histogram::<u64>::new(3)?;
+    let mut fresh = Histogram::<u64>::new_with_bounds(1, 60_000_000_000, 3)?;
     for _ in 0..FRESH_CALLS {
         trial.renew();
         let began = Instant::now();
@@ -148,7 +135,7 @@ async fn chain(engine: &Engine) -> Outcome {
     let plugins = AdmissionPlugins::new();
     plugins.set(&registry.active());
     let request = testing::pod_request(&testing::pod());
-    let mut whole = Histogram::<u64>::new(3)?;
+    let mut whole = Histogram::<u64>::new_with_bounds(1, 60_000_000_000, 3)?;
     for _ in 0..WARM_CALLS {
         let request = request.clone();
         let began = Instant::now();
