@@ -4,16 +4,18 @@
 use std::{path::Path, pin::Pin};
 
 use bytes::Bytes;
+use http::{HeaderMap, HeaderValue};
 use http_body_util::BodyExt;
 use kube::config::{KubeConfigOptions, Kubeconfig};
 use pilothouse_api::Status;
 
 use crate::transport::{Body, Transport, UserInfo};
 
-/// Requests go out as whoever the kubeconfig authenticates; `UserInfo` is not sent.
+/// Requests go out as whoever the kubeconfig authenticates; with [`Self::impersonating`] those of plugins as the plugins' users.
 #[derive(Clone)]
 pub struct HttpsTransport {
     client: kube::Client,
+    impersonate_plugins: bool,
 }
 
 /// Why there is no transport.
@@ -39,16 +41,29 @@ impl HttpsTransport {
         config.default_retry = false;
         Ok(Self {
             client: kube::Client::try_from(config)?,
+            impersonate_plugins: false,
         })
+    }
+
+    /// Impersonates the users of plugins, whom the cluster must then have granted what they need; the kubeconfig's own user
+    /// must be allowed to impersonate them.
+    /// Source: <https://kubernetes.io/docs/reference/access-authn-authz/user-impersonation/>
+    #[must_use]
+    pub fn impersonating(mut self) -> Self {
+        self.impersonate_plugins = true;
+        self
     }
 }
 
 impl Transport for HttpsTransport {
     fn send(
         &self,
-        _user: &UserInfo,
-        request: http::Request<Bytes>,
+        user: &UserInfo,
+        mut request: http::Request<Bytes>,
     ) -> Pin<Box<dyn Future<Output = Result<http::Response<Body>, Status>> + Send + '_>> {
+        if self.impersonate_plugins && user.in_group(PLUGINS) {
+            impersonate(request.headers_mut(), user);
+        }
         Box::pin(async move {
             let request = request.map(|body| kube::client::Body::from(body.to_vec()));
             let response = self.client.send(request).await.map_err(|error| {
@@ -60,5 +75,38 @@ impl Transport for HttpsTransport {
             })?;
             Ok(response.map(|body| body.map_err(std::io::Error::other).boxed_unsync()))
         })
+    }
+}
+
+/// The group of all plugins' users.
+const PLUGINS: &str = "system:plugins";
+
+/// A user whose name is no header value is named as nobody, lest the request be made as the kubeconfig's own user.
+fn impersonate(headers: &mut HeaderMap, user: &UserInfo) {
+    let name = HeaderValue::from_str(&user.name);
+    let name = name.unwrap_or(HeaderValue::from_static("system:anonymous"));
+    headers.insert("impersonate-user", name);
+    for group in &user.groups {
+        if let Ok(group) = HeaderValue::from_str(group) {
+            headers.append("impersonate-group", group);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn plugins_are_impersonated_with_their_groups() {
+        let mut headers = HeaderMap::new();
+        impersonate(&mut headers, &UserInfo::plugin("x"));
+        assert_eq!(headers["impersonate-user"], "system:plugin:x");
+        let groups: Vec<_> = headers.get_all("impersonate-group").iter().collect();
+        assert_eq!(groups, ["system:plugins", "system:authenticated"]);
+
+        let mut headers = HeaderMap::new();
+        impersonate(&mut headers, &UserInfo::new("a\nb", &[]));
+        assert_eq!(headers["impersonate-user"], "system:anonymous");
     }
 }

@@ -134,6 +134,9 @@ async fn fill(mut reflector: Reflector, cache: Arc<Cache>) {
             }
             Step::Event(WatchEvent::Deleted(object)) => cache.remove(&object),
             Step::Event(WatchEvent::Bookmark { revision, .. }) => cache.reached(revision),
+            Step::Failed(status) if status.is_not_found() => {
+                tracing::debug!(resource = %cache.resource(), "not served (yet)");
+            }
             Step::Failed(status) => {
                 tracing::warn!(resource = %cache.resource(), reason = status.reason, "list or watch failed: {status}");
             }

@@ -11,8 +11,7 @@ pub mod events;
 pub mod https;
 pub mod informer;
 pub mod reflector;
-#[cfg(test)]
-mod testing;
+pub mod testing;
 pub mod transport;
 pub mod watch;
 
