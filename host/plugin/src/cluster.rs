@@ -191,6 +191,9 @@ pub trait Cluster: Send + Sync + 'static {
     ) {
     }
 
+    /// An access was refused for want of a capability; nothing was asked of the cluster. For contracts and audits.
+    fn refused(&self, by: CallingPlugin<'_>, why: &Status) {}
+
     /// What the API server serves; only controllers get an answer.
     async fn served_resources(&self, by: CallingPlugin<'_>) -> Result<Served, Status> {
         Err(not_offered(by, "discovery"))

@@ -5,6 +5,7 @@
 //! `tests/bad-plugins` that it catches.
 
 mod admission;
+pub mod controller;
 mod sample_cluster;
 mod samples;
 mod scheduler;
@@ -21,6 +22,7 @@ use crate::{
 };
 
 pub use admission::{AdmissionContract, AdmissionSmoke};
+pub use controller::{ControllerContract, ControllerSmoke};
 pub use sample_cluster::SampleCluster;
 pub use scheduler::{SchedulerContract, SchedulerSmoke};
 

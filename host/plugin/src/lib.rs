@@ -13,6 +13,7 @@ pub mod capability;
 mod clock;
 pub mod cluster;
 pub mod contract;
+pub mod controller;
 mod engine;
 mod error;
 mod host;

@@ -71,7 +71,7 @@ pub struct RegistryConfig {
 }
 
 impl RegistryConfig {
-    /// No cluster, no state on disk, the smoke contracts of admission and scheduler.
+    /// No cluster, no state on disk, the smoke contracts of admission, controllers and scheduler.
     pub fn new(engine: Engine) -> Self {
         Self {
             engine,
@@ -80,6 +80,7 @@ impl RegistryConfig {
             storm: StormPolicy::default(),
             contracts: vec![
                 Arc::new(crate::contract::AdmissionSmoke),
+                Arc::new(crate::contract::ControllerSmoke),
                 Arc::new(crate::contract::SchedulerSmoke),
             ],
         }

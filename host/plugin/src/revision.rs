@@ -229,6 +229,24 @@ impl Revision {
         }
     }
 
+    /// The same code under other limits, for calls that nobody waits for. Counters and log stay shared.
+    pub(crate) fn with_limits(&self, limits: Limits) -> Self {
+        Self {
+            component: Arc::clone(&self.component),
+            serial: self.serial,
+            digest: self.digest,
+            interfaces: self.interfaces.clone(),
+            manifest: self.manifest.clone(),
+            settings: Settings {
+                limits,
+                ..self.settings.clone()
+            },
+            callers: Arc::clone(&self.callers),
+            pre: self.pre.clone(),
+            engine: self.engine.clone(),
+        }
+    }
+
     pub fn component(&self) -> &Arc<str> {
         &self.component
     }

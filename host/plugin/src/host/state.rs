@@ -62,7 +62,11 @@ impl HostState {
         let caller = Arc::clone(&self.caller);
         Ok(match caller.capabilities.allow(access) {
             true => Ok(caller),
-            false => Err(forbidden(&caller.name, access)),
+            false => {
+                let status = forbidden(&caller.name, access);
+                caller.cluster.refused(caller.as_plugin(), &status);
+                Err(status)
+            }
         })
     }
 
