@@ -149,3 +149,63 @@ fn requirement(expression: &Value) -> Result<Requirement, Error> {
         operator,
     })
 }
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn labels(pairs: &[(&str, &str)]) -> BTreeMap<String, String> {
+        let owned = pairs
+            .iter()
+            .map(|(k, v)| ((*k).to_owned(), (*v).to_owned()));
+        owned.collect()
+    }
+
+    #[test]
+    fn selectors_match_and_are_written_as_queries() {
+        let web = labels(&[("app", "web"), ("tier", "1")]);
+        for (selector, matches, query) in [
+            (json!({}), true, ""),
+            (json!(null), false, "none,!none"),
+            (json!({"matchLabels": {"app": "web"}}), true, "app=web"),
+            (json!({"matchLabels": {"app": "db"}}), false, "app=db"),
+            (
+                expression("app", "In", &["a", "web"]),
+                true,
+                "app in (a,web)",
+            ),
+            (
+                expression("app", "NotIn", &["web"]),
+                false,
+                "app notin (web)",
+            ),
+            (
+                expression("other", "NotIn", &["web"]),
+                true,
+                "other notin (web)",
+            ),
+            (expression("tier", "Exists", &[]), true, "tier"),
+            (expression("tier", "DoesNotExist", &[]), false, "!tier"),
+        ] {
+            let parsed = Selector::from_label_selector(&selector).unwrap();
+            assert_eq!(parsed.matches(&web), matches, "{selector}");
+            assert_eq!(parsed.to_string(), query);
+        }
+        for (operator, values) in [("In", vec![]), ("Exists", vec!["x"]), ("Like", vec!["x"])] {
+            assert!(Selector::from_label_selector(&expression("a", operator, &values)).is_err());
+        }
+    }
+
+    #[test]
+    fn a_plain_map_that_is_empty_selects_nothing() {
+        assert!(!Selector::from_map(&json!({})).matches(&labels(&[])));
+        assert!(Selector::from_map(&json!({"app": "web"})).matches(&labels(&[("app", "web")])));
+        assert!(Selector::everything().is_empty() && !Selector::nothing().is_empty());
+    }
+
+    fn expression(key: &str, operator: &str, values: &[&str]) -> Value {
+        json!({"matchExpressions": [{"key": key, "operator": operator, "values": values}]})
+    }
+}
