@@ -10,6 +10,9 @@
 //! Numbers are big-endian. Starting reads `index` only. One commit is one journal entry with a checksum, so a crash leaves all
 //! of it or nothing. After an I/O error the database takes no more writes until it is opened again ([`Disk::reopen`]); reads go
 //! on meanwhile.
+//!
+//! Why `fjall`: 64,500 to 84,000 durable 1 kB puts a second against 17,300 to 29,000 with `redb`, half the disk, and a recovery
+//! that reads at most 64 MB of journal, 190 ms, whatever the size of the data (`host/ARCHITECTURE.md` has the table).
 
 use std::{
     fs::{File, TryLockError},

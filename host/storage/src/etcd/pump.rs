@@ -127,7 +127,7 @@ impl Answers {
                 }
             };
             self.check(&answer)?;
-            let last = answer.events().iter().filter_map(|e| e.kv()).last();
+            let last = answer.events().last().and_then(|event| event.kv());
             if let Some(last) = last.map(|kv| Revision(kv.mod_revision().cast_unsigned())) {
                 let events = answer.events().iter();
                 let events = events.filter_map(|e| shared.keys.event(e)).collect();
