@@ -1,6 +1,5 @@
-//! The `binding` and `eviction` subresources, as functions on pods.
-//! Source: <https://kubernetes.io/docs/reference/kubernetes-api/workload-resources/binding-v1/> and
-//! <https://kubernetes.io/docs/concepts/scheduling-eviction/api-eviction/>
+//! The `binding` subresource, as functions on pods.
+//! Source: <https://kubernetes.io/docs/reference/kubernetes-api/workload-resources/binding-v1/>
 
 use k8s_openapi::{
     api::core::v1::{Binding, Pod, PodCondition},
@@ -101,12 +100,4 @@ fn set_scheduled(conditions: &mut Vec<PodCondition>, now: jiff::Timestamp) {
         Some(condition) => *condition = scheduled,
         None => conditions.push(scheduled),
     }
-}
-
-/// Whether evicting the pod has to ask its disruption budget: it disturbs nobody before it runs, after it ended, or when it is
-/// on its way out already.
-pub(crate) fn eviction_needs_budget(pod: &Pod) -> bool {
-    let phase = pod.status.as_ref().and_then(|s| s.phase.as_deref());
-    let disturbs_nobody = matches!(phase, Some("Pending" | "Succeeded" | "Failed"));
-    !disturbs_nobody && pod.metadata.deletion_timestamp.is_none()
 }

@@ -3,7 +3,7 @@ use serde_json::{Value, json};
 
 use super::base;
 use crate::registry::kinds::{
-    pod::binding::{bind, eviction_needs_budget, validate_binding},
+    pod::binding::{bind, validate_binding},
     testing::{NOW, json as encoded, now, object, texts, with},
 };
 
@@ -113,26 +113,5 @@ fn refused_bindings_are_conflicts_and_change_nothing() {
             format!("Operation cannot be fulfilled on pods/binding \"web\": {why}")
         );
         assert_eq!(pod, before);
-    }
-}
-
-#[test]
-fn budgets_are_asked_only_for_pods_that_serve() {
-    for (changes, asked) in [
-        (vec![("/status/phase", json!("Running"))], true),
-        (vec![("/status/phase", json!("Unknown"))], true),
-        (vec![("/status/phase", json!("Pending"))], false),
-        (vec![("/status/phase", json!("Succeeded"))], false),
-        (vec![("/status/phase", json!("Failed"))], false),
-        (
-            vec![
-                ("/status/phase", json!("Running")),
-                ("/metadata/deletionTimestamp", json!("2026-01-02T03:00:00Z")),
-            ],
-            false,
-        ),
-    ] {
-        let pod = object(&with(&base(), &changes));
-        assert_eq!(eviction_needs_budget(&pod), asked, "{changes:?}");
     }
 }
