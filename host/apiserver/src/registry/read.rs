@@ -18,7 +18,7 @@ const FRESHNESS_WAIT: Duration = Duration::from_secs(3);
 
 /// Which objects of a resource.
 #[derive(Clone, Debug, Default)]
-pub struct Selection {
+pub(crate) struct Selection {
     /// Empty: all.
     pub namespace: String,
     pub labels: LabelSelector,
@@ -46,21 +46,21 @@ impl Selection {
     }
 
     /// Whether an object is among them; its namespace is settled by where it was looked for.
-    pub fn matches(&self, header: &Header) -> bool {
+    pub(crate) fn matches(&self, header: &Header) -> bool {
         (self.namespace.is_empty() || self.namespace == header.namespace)
             && self.labels.matches(header)
             && self.fields.matches(header)
     }
 
     /// Whether there are no selectors.
-    pub fn is_everything(&self) -> bool {
+    pub(crate) fn is_everything(&self) -> bool {
         self.labels.is_everything() && self.fields.is_everything()
     }
 }
 
 /// A list, or a part of one.
 #[derive(Clone, Debug, Default)]
-pub struct Page {
+pub(crate) struct Page {
     pub items: Vec<SharedObject>,
     /// One for all pages of a list.
     pub revision: Revision,
