@@ -10,6 +10,7 @@ pub mod object;
 pub mod openapi;
 pub mod patch;
 pub mod plugin_kind;
+pub mod protobuf;
 pub mod quantity;
 pub mod resource;
 pub mod selector;

@@ -4,7 +4,7 @@ use bytes::Bytes;
 use http::{HeaderMap, header};
 use http_body_util::{BodyExt, LengthLimitError, Limited};
 use hyper::body::Incoming;
-use pilothouse_api::Status;
+use pilothouse_api::{Status, protobuf};
 use serde::Deserialize;
 
 /// The most that a body may have.
@@ -53,13 +53,20 @@ pub(crate) fn content_type(headers: &HeaderMap) -> &str {
         .unwrap_or("application/json")
 }
 
-/// An object's body as JSON. YAML is converted; other media types are 415.
+/// An object's body as JSON. YAML and protobuf are converted; other media types are 415.
 pub(crate) fn to_json(headers: &HeaderMap, body: Bytes) -> Result<Bytes, Status> {
     match content_type(headers) {
         "application/json" => Ok(body),
         "application/yaml" => yaml_to_json(&body),
+        "application/vnd.kubernetes.protobuf" => {
+            protobuf::to_json(&body).map(Bytes::from).map_err(|error| {
+                Status::bad_request(format!(
+                    "the body of the request cannot be read as protobuf: {error}"
+                ))
+            })
+        }
         other => Err(Status::unsupported_media_type(format!(
-            "the body of the request was in an unknown format - accepted media types include: application/json, application/yaml (got {other})"
+            "the body of the request was in an unknown format - accepted media types include: application/json, application/yaml, application/vnd.kubernetes.protobuf (got {other})"
         ))),
     }
 }
