@@ -1,0 +1,20 @@
+//! End to end: a real process, stock clients, both storage engines.
+
+#[path = "e2e/access.rs"]
+mod access;
+#[path = "e2e/bad_input.rs"]
+mod bad_input;
+#[path = "e2e/helm.rs"]
+mod helm;
+#[path = "e2e/plugins.rs"]
+mod plugins;
+#[path = "e2e/restart.rs"]
+mod restart;
+#[path = "e2e/roles.rs"]
+mod roles;
+#[path = "e2e/rust_client.rs"]
+mod rust_client;
+#[path = "e2e/verbs.rs"]
+mod verbs;
+#[path = "e2e/workloads.rs"]
+mod workloads;

@@ -1,0 +1,1 @@
+//! Plugins dropped into a running control plane.
