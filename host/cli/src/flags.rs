@@ -1,0 +1,163 @@
+//! The command line. Flags have the names that Kubernetes' components give them, where there is one.
+
+use std::{net::IpAddr, path::PathBuf};
+
+use clap::{ArgAction, Args, Parser, Subcommand};
+
+/// A Kubernetes-compatible control plane whose policy is made of WebAssembly plugins.
+///
+/// `pilothouse up` runs everything in one process: API server, storage, scheduler, controllers, and simulated nodes if you ask
+/// for them. The other roles run one part each, against any conformant API server.
+#[derive(Debug, Parser)]
+#[command(name = "pilothouse", version, propagate_version = true, max_term_width = 110, args_override_self = true)]
+pub(crate) struct Cli {
+    #[command(subcommand)]
+    pub(crate) role: Role,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum Role {
+    /// Run the whole control plane in this process.
+    #[command(args_override_self = true)]
+    Up(UpFlags),
+    /// Run the API server alone.
+    #[command(args_override_self = true)]
+    Apiserver(ApiServerFlags),
+    /// Run the scheduler against the API server of a kubeconfig.
+    #[command(args_override_self = true)]
+    Scheduler(ComponentFlags),
+    /// Run the controllers against the API server of a kubeconfig.
+    #[command(args_override_self = true)]
+    ControllerManager(ComponentFlags),
+    /// Look at plugins and prepare them.
+    #[command(subcommand)]
+    Plugin(PluginCommand),
+}
+
+/// `pilothouse up`
+#[derive(Debug, Args)]
+pub(crate) struct UpFlags {
+    #[command(flatten)]
+    pub(crate) api_server: ApiServerFlags,
+    /// How many simulated nodes to register and play the kubelet for.
+    #[arg(long, value_name = "N", default_value_t = 0)]
+    pub(crate) nodes: u32,
+}
+
+/// `pilothouse apiserver`
+#[derive(Debug, Args)]
+pub(crate) struct ApiServerFlags {
+    #[command(flatten)]
+    pub(crate) common: CommonFlags,
+    /// The address to serve HTTPS on.
+    #[arg(long, value_name = "IP", default_value = "127.0.0.1")]
+    pub(crate) bind_address: IpAddr,
+    /// The port to serve HTTPS on; 0 takes a free one.
+    #[arg(long, value_name = "PORT", default_value_t = 6443)]
+    pub(crate) secure_port: u16,
+    /// Keep the data in this etcd instead of the embedded engine; may be repeated or separated by commas.
+    #[arg(long, value_name = "URL", value_delimiter = ',', action = ArgAction::Append)]
+    pub(crate) etcd_servers: Vec<String>,
+    /// The CA that etcd's certificate must be signed by.
+    #[arg(long, value_name = "FILE")]
+    pub(crate) etcd_cafile: Option<PathBuf>,
+    /// The client certificate for etcd.
+    #[arg(long, value_name = "FILE", requires = "etcd_keyfile")]
+    pub(crate) etcd_certfile: Option<PathBuf>,
+    /// The key of the client certificate for etcd.
+    #[arg(long, value_name = "FILE", requires = "etcd_certfile")]
+    pub(crate) etcd_keyfile: Option<PathBuf>,
+    /// A prefix for all keys in etcd, besides Kubernetes' own `/registry`.
+    #[arg(long, value_name = "PREFIX", default_value = "")]
+    pub(crate) etcd_prefix: String,
+    /// The server certificate; by default one is made with a CA of the data directory.
+    #[arg(long, value_name = "FILE", requires = "tls_private_key_file")]
+    pub(crate) tls_cert_file: Option<PathBuf>,
+    /// The key of the server certificate.
+    #[arg(long, value_name = "FILE", requires = "tls_cert_file")]
+    pub(crate) tls_private_key_file: Option<PathBuf>,
+    /// A CA whose client certificates are accepted, besides the data directory's own.
+    #[arg(long, value_name = "FILE")]
+    pub(crate) client_ca_file: Option<PathBuf>,
+    /// A CSV file of bearer tokens: token,user,uid,"group1,group2".
+    #[arg(long, value_name = "FILE")]
+    pub(crate) token_auth_file: Option<PathBuf>,
+    /// The range that Services get their cluster IPs from.
+    #[arg(long, value_name = "CIDR", default_value = "10.96.0.0/16")]
+    pub(crate) service_cluster_ip_range: String,
+    /// The ports that NodePort Services get, first and last.
+    #[arg(long, value_name = "FIRST-LAST", default_value = "30000-32767")]
+    pub(crate) service_node_port_range: String,
+}
+
+/// `pilothouse scheduler` and `pilothouse controller-manager`
+#[derive(Debug, Args)]
+pub(crate) struct ComponentFlags {
+    #[command(flatten)]
+    pub(crate) common: CommonFlags,
+    /// The API server to work for, and as whom.
+    #[arg(long, value_name = "FILE", env = "KUBECONFIG")]
+    pub(crate) kubeconfig: PathBuf,
+    /// Work only while holding the Lease, so that several instances may run.
+    #[arg(long, default_value_t = true, action = ArgAction::Set, num_args = 0..=1, default_missing_value = "true")]
+    pub(crate) leader_elect: bool,
+}
+
+/// What every role has.
+#[derive(Clone, Debug, Args)]
+pub(crate) struct CommonFlags {
+    /// Where everything is kept: data, certificates, compiled plugins, the admin kubeconfig.
+    #[arg(long, value_name = "DIR", default_value = "pilothouse-data")]
+    pub(crate) data_dir: PathBuf,
+    /// The watched directory of plugins; default `<data-dir>/plugins`.
+    #[arg(long, value_name = "DIR")]
+    pub(crate) plugin_dir: Option<PathBuf>,
+    /// A YAML file of flags; the command line wins over it.
+    #[arg(long, value_name = "FILE")]
+    pub(crate) config: Option<PathBuf>,
+    /// What to log: error, warn, info, debug, trace, or a filter such as `pilothouse_scheduler=debug`.
+    #[arg(long, value_name = "FILTER", default_value = "warn", env = "PILOTHOUSE_LOG")]
+    pub(crate) log: String,
+    /// Log lines as JSON.
+    #[arg(long)]
+    pub(crate) log_json: bool,
+}
+
+impl CommonFlags {
+    /// The watched directory.
+    pub(crate) fn plugin_dir(&self) -> PathBuf {
+        self.plugin_dir.clone().unwrap_or_else(|| self.data_dir.join("plugins"))
+    }
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum PluginCommand {
+    /// List the plugins of a running control plane: interfaces, digest, state, calls, latencies, traps.
+    List {
+        #[command(flatten)]
+        common: CommonFlags,
+        /// The API server to ask; default `<data-dir>/admin.kubeconfig`.
+        #[arg(long, value_name = "FILE")]
+        kubeconfig: Option<PathBuf>,
+    },
+    /// Show what a component is: plugins, interfaces with versions, size, digest, capabilities asked for.
+    Inspect {
+        #[command(flatten)]
+        common: CommonFlags,
+        file: PathBuf,
+    },
+    /// Run the contract of every interface that a component exports.
+    Test {
+        #[command(flatten)]
+        common: CommonFlags,
+        file: PathBuf,
+        /// Replays a run.
+        #[arg(long, value_name = "N", default_value_t = 0)]
+        seed: u64,
+    },
+    /// Compile the built-in plugins into the data directory's cache, so that no start compiles them.
+    Precompile {
+        #[command(flatten)]
+        common: CommonFlags,
+    },
+}

@@ -1,0 +1,45 @@
+//! `cargo xtask bench [name…]`: prints the project's figures. Nothing here asserts a time: figures are to be read and compared
+//! within one run, since machines differ and are shared.
+
+mod load;
+mod requests;
+mod scheduling;
+mod start;
+
+use anyhow::{Result, bail};
+
+/// A measurement: its name on the command line and what runs it.
+type Measurement = (&'static str, fn() -> Result<()>);
+
+const MEASUREMENTS: &[Measurement] = &[
+    ("start", start::time_to_ready),
+    ("memory", start::idle_memory),
+    ("create", requests::pod_creates),
+    ("get", requests::gets),
+    ("list", requests::list_of_5000_pods),
+    ("schedule", scheduling::end_to_end_at_1000_nodes),
+];
+
+fn main() -> Result<()> {
+    let wanted: Vec<String> = std::env::args().skip(1).collect();
+    for name in &wanted {
+        if !MEASUREMENTS.iter().any(|(known, _)| known == name) {
+            let known: Vec<&str> = MEASUREMENTS.iter().map(|(name, _)| *name).collect();
+            bail!(
+                "no measurement is called {name:?}; there are: {}",
+                known.join(", ")
+            );
+        }
+    }
+    for (name, run) in MEASUREMENTS {
+        if wanted.is_empty() || wanted.iter().any(|w| w == name) {
+            run()?;
+        }
+    }
+    Ok(())
+}
+
+/// One figure, in the form that all of them have.
+fn print(name: &str, value: f64, unit: &str, note: &str) {
+    println!("{name:<44} {value:>12.2} {unit:<10} {note}");
+}

@@ -1,0 +1,56 @@
+//! Pods through the whole of it: created, scheduled, bound, running on simulated nodes.
+
+use std::time::Instant;
+
+use anyhow::Result;
+use tokio::runtime::Runtime;
+
+use crate::{
+    load::{self, Call},
+    print,
+};
+
+const NODES: u32 = 1_000;
+const PODS: usize = 5_000;
+
+/// Creates pods as fast as they are taken and waits until all are bound.
+pub(crate) fn end_to_end_at_1000_nodes() -> Result<()> {
+    let cluster = load::cluster(NODES)?;
+    cluster.kubectl("wait node --all --for=condition=Ready --timeout=300s")?;
+    let address = load::address(&cluster)?;
+    let started = Instant::now();
+    Runtime::new()?.block_on(async {
+        load::run(&address, 16, PODS, |n| {
+            let body = format!(
+                r#"{{"apiVersion":"v1","kind":"Pod","metadata":{{"name":"bench-{n}"}},"spec":{{"containers":[{{"name":"c","image":"i","resources":{{"requests":{{"cpu":"100m","memory":"64Mi"}}}}}}]}}}}"#
+            );
+            Call::post("/api/v1/namespaces/default/pods", body)
+        })
+        .await?;
+        let mut connection = load::connect(&address).await?;
+        let unbound = "/api/v1/namespaces/default/pods?fieldSelector=spec.nodeName%3D";
+        loop {
+            let list = load::send(&mut connection, Call::get(unbound)).await?;
+            let list: serde_json::Value = serde_json::from_slice(&list)?;
+            if list["items"].as_array().is_none_or(Vec::is_empty) {
+                return anyhow::Ok(());
+            }
+        }
+    })?;
+    let elapsed = started.elapsed();
+    print(
+        "pods created, scheduled and bound, 1,000 nodes",
+        PODS as f64 / elapsed.as_secs_f64(),
+        "pods/s",
+        "",
+    );
+    let started = Instant::now();
+    cluster.kubectl("wait pod --all --for=jsonpath={.status.phase}=Running --timeout=300s")?;
+    print(
+        "… and then all Running after",
+        started.elapsed().as_secs_f64(),
+        "s",
+        "",
+    );
+    Ok(())
+}
