@@ -1,0 +1,3 @@
+//! Without a build script Cargo would ignore the build dependencies.
+
+fn main() {}
