@@ -151,6 +151,14 @@ pub struct PluginStatus {
     #[serde(skip_serializing_if = "String::is_empty")]
     #[schemars(extend("format" = "date-time"))]
     pub loaded_at: String,
+    /// The generation of the object that this status speaks of.
+    pub observed_generation: i64,
+    /// The names of the plugins that the component carries, as its manifest has them.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub plugins: Vec<String>,
+    /// `BuiltIn`, `Directory` or `Object`.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub source: String,
 }
 
 impl Resource for Plugin {

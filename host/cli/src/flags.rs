@@ -9,7 +9,13 @@ use clap::{ArgAction, Args, Parser, Subcommand};
 /// `pilothouse up` runs everything in one process: API server, storage, scheduler, controllers, and simulated nodes if you ask
 /// for them. The other roles run one part each, against any conformant API server.
 #[derive(Debug, Parser)]
-#[command(name = "pilothouse", version, propagate_version = true, max_term_width = 110, args_override_self = true)]
+#[command(
+    name = "pilothouse",
+    version,
+    propagate_version = true,
+    max_term_width = 110,
+    args_override_self = true
+)]
 pub(crate) struct Cli {
     #[command(subcommand)]
     pub(crate) role: Role,
@@ -39,9 +45,9 @@ pub(crate) enum Role {
 pub(crate) struct UpFlags {
     #[command(flatten)]
     pub(crate) api_server: ApiServerFlags,
-    /// How many simulated nodes to register and play the kubelet for.
-    #[arg(long, value_name = "N", default_value_t = 0)]
-    pub(crate) nodes: u32,
+    /// How many simulated nodes to register and play the kubelet for; without it, as many as at the last start.
+    #[arg(long, value_name = "N")]
+    pub(crate) nodes: Option<u32>,
 }
 
 /// `pilothouse apiserver`
@@ -116,7 +122,12 @@ pub(crate) struct CommonFlags {
     #[arg(long, value_name = "FILE")]
     pub(crate) config: Option<PathBuf>,
     /// What to log: error, warn, info, debug, trace, or a filter such as `pilothouse_scheduler=debug`.
-    #[arg(long, value_name = "FILTER", default_value = "warn", env = "PILOTHOUSE_LOG")]
+    #[arg(
+        long,
+        value_name = "FILTER",
+        default_value = "warn",
+        env = "PILOTHOUSE_LOG"
+    )]
     pub(crate) log: String,
     /// Log lines as JSON.
     #[arg(long)]
@@ -126,7 +137,9 @@ pub(crate) struct CommonFlags {
 impl CommonFlags {
     /// The watched directory.
     pub(crate) fn plugin_dir(&self) -> PathBuf {
-        self.plugin_dir.clone().unwrap_or_else(|| self.data_dir.join("plugins"))
+        self.plugin_dir
+            .clone()
+            .unwrap_or_else(|| self.data_dir.join("plugins"))
     }
 }
 
@@ -160,4 +173,21 @@ pub(crate) enum PluginCommand {
         #[command(flatten)]
         common: CommonFlags,
     },
+}
+
+impl Role {
+    /// The flags that every role has.
+    pub(crate) fn common(&self) -> &CommonFlags {
+        match self {
+            Self::Up(flags) => &flags.api_server.common,
+            Self::Apiserver(flags) => &flags.common,
+            Self::Scheduler(flags) | Self::ControllerManager(flags) => &flags.common,
+            Self::Plugin(
+                PluginCommand::List { common, .. }
+                | PluginCommand::Inspect { common, .. }
+                | PluginCommand::Test { common, .. }
+                | PluginCommand::Precompile { common },
+            ) => common,
+        }
+    }
 }

@@ -1,0 +1,267 @@
+//! Plugin objects and the plugin registry, kept in step: two ways to the same thing.
+//!
+//! ```text
+//!  watched directory ──► registry ──► a Plugin object for each component, its status what the registry says
+//!  Plugin object ── spec.config, limits, capabilities ──► registry
+//!                ── spec.source.path of no watched file ──► registry
+//!                ── deleted ──► the component goes, with its file in the directory
+//! ```
+//!
+//! Invariants: one task does it all, from the present state of both sides; what ships with the host cannot be deleted, its
+//! object comes back; a status is written only when it changed.
+
+mod settings;
+mod status;
+
+use std::{collections::BTreeMap, path::PathBuf, sync::Arc, time::Duration};
+
+use pilothouse_api::{GroupVersionResource, Kind, Status, plugin_kind::Plugin};
+use pilothouse_client::{CacheEvent, Client, DeleteOptions, Handler, InformerSet};
+use pilothouse_plugin::{LoadError, PluginRegistry, PluginStatus, Settings, Source};
+use serde_json::{Map, Value};
+use tokio::sync::Notify;
+use tokio_util::sync::CancellationToken;
+
+use crate::builtins::BUILTIN_PLUGINS;
+
+const PLUGINS: GroupVersionResource =
+    GroupVersionResource::of("plugins.pilothouse.dev", "v1alpha1", "plugins");
+/// How often figures are brought up to date, and a failed attempt is made again.
+const FIGURES: Duration = Duration::from_secs(5);
+
+/// What the process itself knows and plugins are configured with: component, then keys of `spec.config`.
+pub(crate) type HostConfig = BTreeMap<&'static str, Map<String, Value>>;
+
+/// The objects of one server and the registry of this process.
+pub(crate) struct PluginObjects {
+    pub(crate) client: Client,
+    pub(crate) registry: PluginRegistry,
+    /// The watched directory.
+    pub(crate) directory: PathBuf,
+    pub(crate) host_config: HostConfig,
+    /// Objects that were there at the last look: one that is gone was deleted by somebody.
+    pub(crate) known: BTreeMap<String, Plugin>,
+}
+
+/// Wakes the task at any change of a Plugin object.
+struct Wake(Notify);
+
+impl Handler for Wake {
+    fn handle(&self, _event: &CacheEvent) {
+        self.0.notify_one();
+    }
+}
+
+impl PluginObjects {
+    /// Keeps both sides in step until `stop`.
+    pub(crate) async fn run(mut self, informers: InformerSet, stop: CancellationToken) {
+        let informer = informers.get(&PLUGINS);
+        let cache = informer.cache();
+        let wake = Arc::new(Wake(Notify::new()));
+        let _subscription = cache.subscribe(wake.clone());
+        cache.wait_synced().await;
+        let mut active = self.registry.subscribe();
+        let mut figures = tokio::time::interval(FIGURES);
+        loop {
+            active.mark_unchanged();
+            let objects = cache.list_all("");
+            let objects = objects.iter().filter_map(|object| {
+                let plugin = Plugin::decode(&object.bytes).ok()?;
+                Some((object.header.name.clone(), plugin))
+            });
+            if let Err(error) = self.look(objects.collect()).await {
+                tracing::debug!(%error, "plugin objects and plugins are out of step; trying again");
+            }
+            tokio::select! {
+                () = stop.cancelled() => return,
+                _ = figures.tick() => {}
+                () = wake.0.notified() => {}
+                going_on = active.changed() => if going_on.is_err() { return },
+            }
+        }
+    }
+
+    /// Compares both sides and does what is missing on either.
+    async fn look(&mut self, mut objects: BTreeMap<String, Plugin>) -> Result<(), Status> {
+        let deleted: Vec<String> = self
+            .known
+            .keys()
+            .filter(|name| !objects.contains_key(*name))
+            .cloned()
+            .collect();
+        for name in deleted {
+            self.known.remove(&name);
+            self.object_was_deleted(&name).await;
+        }
+        for (name, object) in &objects {
+            self.apply_spec(name, object).await;
+        }
+        for status in self.registry.status() {
+            let name = status.name.to_string();
+            let object = match objects.remove(&name) {
+                Some(object) => self.with_host_config(&name, object).await?,
+                None => self.create_object(&status).await?,
+            };
+            let object = self.write_status(object, &status).await?;
+            self.known.insert(name, object);
+        }
+        for (name, object) in objects {
+            self.object_without_component(&name, object).await?;
+        }
+        Ok(())
+    }
+
+    /// Makes what the object says the component's settings, and loads what only the object names.
+    async fn apply_spec(&self, name: &str, object: &Plugin) {
+        let status = self
+            .registry
+            .status()
+            .into_iter()
+            .find(|status| &*status.name == name);
+        let wanted = settings::of(object);
+        let active = self.registry.active();
+        let current = active
+            .iter()
+            .find(|component| &**component.revision.component() == name);
+        if current.is_some_and(|component| *component.revision.settings() == wanted) {
+            return;
+        }
+        let loaded = match status.map(|status| status.source) {
+            Some(Source::BuiltIn) => self.configure_built_in(name, wanted).await,
+            Some(source) if current.is_some() => self.load_file(name, object, source, wanted).await,
+            None if !object.spec.source.path.is_empty() => {
+                self.load_file(name, object, Source::Object(name.to_owned()), wanted)
+                    .await
+            }
+            _ => Ok(()), // what does not load at all has nothing to configure
+        };
+        if let Err(error) = loaded {
+            tracing::warn!(component = name, %error, "the settings of a plugin were not taken over");
+        }
+    }
+
+    async fn configure_built_in(&self, name: &str, settings: Settings) -> Result<(), LoadError> {
+        match BUILTIN_PLUGINS
+            .iter()
+            .find(|(built_in, _)| *built_in == name)
+        {
+            Some((name, wasm)) => self.registry.add_built_in(name, wasm, settings).await,
+            None => Ok(()),
+        }
+    }
+
+    async fn load_file(
+        &self,
+        name: &str,
+        object: &Plugin,
+        source: Source,
+        settings: Settings,
+    ) -> Result<(), LoadError> {
+        let path = match &source {
+            Source::File(path) => path.clone(),
+            _ => self.directory.join(&object.spec.source.path),
+        };
+        match settings::read(&path, &object.spec.source.digest).await {
+            Ok(wasm) => self.registry.put(name, &wasm, source, settings).await,
+            Err(error) => {
+                self.registry.unreadable(name, source, error);
+                Ok(())
+            }
+        }
+    }
+
+    /// The object of a component that has none yet.
+    async fn create_object(&self, status: &PluginStatus) -> Result<Plugin, Status> {
+        let mut object = Plugin::default();
+        object.metadata.name = Some(status.name.to_string());
+        if let Source::File(path) = &status.source {
+            object.spec.source.path = path
+                .file_name()
+                .unwrap_or_default()
+                .to_string_lossy()
+                .into_owned();
+        }
+        object.spec.config = self
+            .host_config
+            .get(&*status.name)
+            .cloned()
+            .unwrap_or_default();
+        let created = self.client.create(&PLUGINS, "", object.encode()).await?;
+        Plugin::decode(&created.bytes)
+    }
+
+    /// Writes what the process knows into the object's configuration.
+    async fn with_host_config(&self, name: &str, mut object: Plugin) -> Result<Plugin, Status> {
+        let known = self.host_config.get(name).into_iter().flatten();
+        let missing: Vec<_> = known
+            .filter(|(key, value)| object.spec.config.get(*key) != Some(value))
+            .collect();
+        if missing.is_empty() {
+            return Ok(object);
+        }
+        object.spec.config.extend(
+            missing
+                .into_iter()
+                .map(|(key, value)| (key.clone(), value.clone())),
+        );
+        let updated = self
+            .client
+            .update(&PLUGINS, "", name, object.encode())
+            .await?;
+        Plugin::decode(&updated.bytes)
+    }
+
+    async fn write_status(
+        &self,
+        mut object: Plugin,
+        status: &PluginStatus,
+    ) -> Result<Plugin, Status> {
+        let wanted = Some(status::of(status, &object));
+        if object.status == wanted {
+            return Ok(object);
+        }
+        object.status = wanted;
+        let updated = self
+            .client
+            .update_status(&PLUGINS, "", &status.name, object.encode())
+            .await?;
+        Plugin::decode(&updated.bytes)
+    }
+
+    /// Somebody deleted the object: the component goes too, or what ships with the host gets its object back.
+    async fn object_was_deleted(&self, name: &str) {
+        let status = self
+            .registry
+            .status()
+            .into_iter()
+            .find(|status| &*status.name == name);
+        match status.map(|status| status.source) {
+            Some(Source::File(path)) => match tokio::fs::remove_file(&path).await {
+                Ok(()) => drop(self.registry.remove(name).await),
+                Err(error) if error.kind() == std::io::ErrorKind::NotFound => {}
+                Err(error) => {
+                    tracing::warn!(path = %path.display(), %error, "the file of a deleted plugin stays")
+                }
+            },
+            Some(Source::Object(_)) => drop(self.registry.remove(name).await),
+            Some(Source::BuiltIn) | None => {}
+        }
+    }
+
+    /// An object whose file is gone goes; one whose file was never there says so through the registry at the next look.
+    async fn object_without_component(&mut self, name: &str, object: Plugin) -> Result<(), Status> {
+        let was_loaded = object.status.is_some();
+        if was_loaded || object.spec.source.path.is_empty() {
+            self.known.remove(name);
+            return match self
+                .client
+                .delete(&PLUGINS, "", name, &DeleteOptions::default())
+                .await
+            {
+                Err(status) if !status.is_not_found() => Err(status),
+                _ => Ok(()),
+            };
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,45 @@
+//! The plugin registry of a process: what ships with the binary, and the watched directory.
+
+use std::{fs, sync::Arc};
+
+use anyhow::{Context, Result};
+use pilothouse_controller::PluginCluster;
+use pilothouse_plugin::{Engine, EngineConfig, PluginDirectory, PluginRegistry, RegistryConfig};
+use tokio_util::sync::CancellationToken;
+
+use crate::{builtins::BUILTIN_PLUGINS, flags::CommonFlags};
+
+/// An engine whose compiled components are kept in the data directory.
+pub(crate) fn engine(flags: &CommonFlags) -> Result<Engine> {
+    let config = EngineConfig {
+        cache_dir: Some(flags.data_dir.join("cache/compiled")),
+        ..EngineConfig::default()
+    };
+    Engine::new(config).context("starting the plugin engine")
+}
+
+/// Loads the built-in plugins and those of the watched directory. `cluster` is what they reach; it is connected later.
+pub(crate) async fn load(
+    flags: &CommonFlags,
+    cluster: &Arc<PluginCluster>,
+) -> Result<(PluginRegistry, PluginDirectory)> {
+    let directory = flags.plugin_dir();
+    fs::create_dir_all(&directory)
+        .with_context(|| format!("making the plugin directory {}", directory.display()))?;
+    let mut config = RegistryConfig::new(engine(flags)?);
+    config.cluster = cluster.clone();
+    config.state_dir = Some(flags.data_dir.join("cache/last-good"));
+    let registry = PluginRegistry::new(config).context("making the plugin registry")?;
+    for (name, error) in registry.add_built_ins(BUILTIN_PLUGINS).await {
+        anyhow::bail!("the built-in plugin {name} does not load: {error}");
+    }
+    let mut watched = PluginDirectory::open(&directory, registry.clone())
+        .with_context(|| format!("opening the plugin directory {}", directory.display()))?;
+    watched.load_all().await;
+    Ok((registry, watched))
+}
+
+/// Follows the directory until `stop`.
+pub(crate) fn watch(directory: PluginDirectory, stop: &CancellationToken) {
+    tokio::spawn(directory.run(stop.clone()));
+}

@@ -1,0 +1,157 @@
+//! The API server with its storage and its admission plugins.
+
+use std::{collections::BTreeMap, fs, sync::Arc};
+
+use anyhow::{Context, Result};
+use pilothouse_apiserver::{ApiServer, ApiServerOptions, ClusterIpRange, RunningServer};
+use pilothouse_client::{Client, UserInfo};
+use pilothouse_controller::{Handle, PluginCluster};
+use pilothouse_plugin::{PluginRegistry, admission::AdmissionPlugins};
+use pilothouse_storage::{Embedded, EmbeddedOptions, Etcd, EtcdOptions, Storage};
+use tokio_util::sync::CancellationToken;
+
+use serde_json::{Map, json};
+
+use crate::{
+    banner,
+    flags::ApiServerFlags,
+    plugin_objects::{HostConfig, PluginObjects},
+    plugins,
+    roles::control,
+    stop,
+};
+
+/// Runs until asked to stop.
+pub(crate) async fn run(flags: ApiServerFlags) -> Result<()> {
+    let started = std::time::Instant::now();
+    let stopping = CancellationToken::new();
+    let serving = start(&flags, &stopping).await?;
+    // Admission plugins read and plugin objects are kept even where no controller runs.
+    let client = serving.client(control::CONTROLLER_MANAGER, &[]);
+    let manager = control::controller_manager(client, serving.cluster.clone());
+    serving.keep_plugin_objects(&flags, &manager, None, &stopping);
+    banner::print(started, &serving.server, &serving.plugins, &[]);
+    stop::asked().await?;
+    stopping.cancel();
+    manager.stop().await;
+    serving.server.shutdown().await;
+    Ok(())
+}
+
+/// A started API server with what admission needs.
+pub(crate) struct Serving {
+    pub(crate) server: RunningServer,
+    pub(crate) plugins: PluginRegistry,
+    pub(crate) cluster: Arc<PluginCluster>,
+}
+
+impl Serving {
+    /// A client of this server within the process.
+    pub(crate) fn client(&self, user: &str, groups: &[&str]) -> Client {
+        Client::new(
+            Arc::new(self.server.transport()),
+            UserInfo::new(user, groups),
+        )
+    }
+
+    /// Keeps Plugin objects and the plugin registry in step.
+    pub(crate) fn keep_plugin_objects(
+        &self,
+        flags: &ApiServerFlags,
+        manager: &Handle,
+        nodes: Option<u32>,
+        stopping: &CancellationToken,
+    ) {
+        let objects = PluginObjects {
+            client: self.client("system:apiserver", &["system:masters"]),
+            registry: self.plugins.clone(),
+            directory: flags.common.plugin_dir(),
+            host_config: host_config(flags, nodes),
+            known: BTreeMap::new(),
+        };
+        tokio::spawn(objects.run(manager.informers().clone(), stopping.clone()));
+    }
+}
+
+/// Opens the storage, loads the plugins and serves.
+pub(crate) async fn start(flags: &ApiServerFlags, stopping: &CancellationToken) -> Result<Serving> {
+    let cluster = PluginCluster::new();
+    let (storage, loaded) = tokio::join!(storage(flags), plugins::load(&flags.common, &cluster));
+    let (registry, directory) = loaded?;
+    let admission = Arc::new(AdmissionPlugins::new());
+    admission.set(&registry.active());
+    let server = ApiServer::start(options(flags)?, storage?, admission.clone()).await?;
+    let active = registry.subscribe();
+    tokio::spawn(async move { admission.follow(active).await });
+    plugins::watch(directory, stopping);
+    Ok(Serving {
+        server,
+        plugins: registry,
+        cluster,
+    })
+}
+
+/// What built-in plugins are told of this process: the root certificate to publish, and how many nodes to simulate.
+fn host_config(flags: &ApiServerFlags, nodes: Option<u32>) -> HostConfig {
+    let mut config = HostConfig::new();
+    if let Ok(certificate) = fs::read_to_string(flags.common.data_dir.join("pki/ca.crt")) {
+        config.insert(
+            "controller-serviceaccount",
+            Map::from_iter([("rootCA".to_owned(), json!(certificate))]),
+        );
+    }
+    if let Some(nodes) = nodes {
+        config.insert(
+            "simulated-kubelet",
+            Map::from_iter([("nodes".to_owned(), json!(nodes))]),
+        );
+    }
+    config
+}
+
+/// The engine that the flags choose.
+async fn storage(flags: &ApiServerFlags) -> Result<Arc<dyn Storage>> {
+    if flags.etcd_servers.is_empty() {
+        let directory = flags.common.data_dir.join("storage");
+        let open = move || Embedded::open(EmbeddedOptions::new(&directory));
+        let engine = tokio::task::spawn_blocking(open)
+            .await?
+            .context("opening the data directory")?;
+        return Ok(Arc::new(engine));
+    }
+    let mut options = EtcdOptions::new(flags.etcd_servers.clone());
+    options.ca_file = flags.etcd_cafile.clone();
+    options.cert_file = flags.etcd_certfile.clone();
+    options.key_file = flags.etcd_keyfile.clone();
+    options.prefix = flags.etcd_prefix.clone();
+    let engine = Etcd::connect(options)
+        .await
+        .with_context(|| format!("reaching etcd at {}", flags.etcd_servers.join(", ")))?;
+    Ok(Arc::new(engine))
+}
+
+fn options(flags: &ApiServerFlags) -> Result<ApiServerOptions> {
+    let ranges = flags
+        .service_cluster_ip_range
+        .split(',')
+        .map(|range| range.trim().parse::<ClusterIpRange>());
+    let ports = flags
+        .service_node_port_range
+        .split_once('-')
+        .and_then(|(first, last)| Some(first.trim().parse().ok()?..=last.trim().parse().ok()?));
+    Ok(ApiServerOptions {
+        bind_address: flags.bind_address,
+        secure_port: flags.secure_port,
+        data_dir: flags.common.data_dir.clone(),
+        client_ca_file: flags.client_ca_file.clone(),
+        tls_cert_file: flags.tls_cert_file.clone(),
+        tls_private_key_file: flags.tls_private_key_file.clone(),
+        token_auth_file: flags.token_auth_file.clone(),
+        service_cluster_ip_ranges: ranges
+            .collect::<Result<_, _>>()
+            .context("--service-cluster-ip-range")?,
+        service_node_port_range: ports
+            .context("--service-node-port-range must look like 30000-32767")?,
+        ..ApiServerOptions::default()
+    })
+}

@@ -1,0 +1,94 @@
+//! The scheduler and the controllers as parts of any process: they see a client and a plugin registry.
+
+use std::sync::Arc;
+
+use pilothouse_client::{Client, Clock, EventRecorder, InformerSet, SystemClock};
+use pilothouse_controller::{ControllerManager, Handle, PluginCluster};
+use pilothouse_plugin::{Active, ActiveComponent, PluginRegistry, Revision, scheduler::Component};
+use pilothouse_scheduler::{Options, sandboxed};
+use tokio::sync::watch;
+use tokio_util::sync::CancellationToken;
+
+/// The names that upstream's components have.
+pub(crate) const SCHEDULER: &str = "system:kube-scheduler";
+pub(crate) const CONTROLLER_MANAGER: &str = "system:kube-controller-manager";
+
+/// Runs the controllers of the active plugins until `stop`.
+pub(crate) fn run_controllers(manager: Handle, plugins: &PluginRegistry, stop: CancellationToken) {
+    let mut active = plugins.subscribe();
+    tokio::spawn(async move {
+        loop {
+            manager.set(&serving(&active.borrow_and_update().clone()));
+            tokio::select! {
+                changed = active.changed() => if changed.is_err() { break },
+                () = stop.cancelled() => break,
+            }
+        }
+        manager.stop().await;
+    });
+}
+
+/// A controller manager that acts through `client`; it connects `cluster`.
+pub(crate) fn controller_manager(client: Client, cluster: Arc<PluginCluster>) -> Handle {
+    ControllerManager::start(client, cluster, &instance(), clock())
+}
+
+/// Runs the scheduler with the active plugins until `stop`.
+pub(crate) async fn run_scheduler(
+    client: Client,
+    informers: &InformerSet,
+    plugins: &PluginRegistry,
+    stop: CancellationToken,
+) {
+    let components = components(plugins);
+    let recorder = EventRecorder::new(client.clone(), &instance(), clock());
+    let handle =
+        pilothouse_scheduler::start(client, informers, recorder, components, Options::default());
+    stop.cancelled().await;
+    handle.stop().await;
+}
+
+/// The scheduling components among the active plugins, as they change.
+fn components(plugins: &PluginRegistry) -> watch::Receiver<Vec<Arc<dyn Component>>> {
+    let mut active = plugins.subscribe();
+    let mut known = sandboxed(&serving(&active.borrow_and_update().clone()), &[]);
+    let of = |known: &[Arc<_>]| {
+        known
+            .iter()
+            .map(|c: &Arc<pilothouse_plugin::scheduler::Sandboxed>| c.clone() as _)
+            .collect()
+    };
+    let (send, receive) = watch::channel::<Vec<Arc<dyn Component>>>(of(&known));
+    tokio::spawn(async move {
+        while active.changed().await.is_ok() {
+            known = sandboxed(&serving(&active.borrow_and_update().clone()), &known);
+            if send.send(of(&known)).is_err() {
+                return;
+            }
+        }
+    });
+    receive
+}
+
+/// The revisions that may be called.
+fn serving(active: &Active) -> Vec<Arc<Revision>> {
+    let callable = |component: &&ActiveComponent| !component.quarantined;
+    active
+        .iter()
+        .filter(callable)
+        .map(|component| component.revision.clone())
+        .collect()
+}
+
+/// How events and leases name this process.
+pub(crate) fn instance() -> String {
+    let host = std::fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default();
+    match host.trim() {
+        "" => "pilothouse".to_owned(),
+        host => host.to_owned(),
+    }
+}
+
+pub(crate) fn clock() -> Arc<dyn Clock> {
+    Arc::new(SystemClock::default())
+}
