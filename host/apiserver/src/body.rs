@@ -9,6 +9,8 @@ use serde::Deserialize;
 
 /// The most that a body may have.
 pub(crate) const MAX_BODY_BYTES: usize = 3 * 1024 * 1024;
+/// How much of a larger one is read only to be able to say so.
+const MAX_DRAINED_BYTES: usize = 16 * 1024 * 1024;
 
 /// A body: already whole for requests from this process, still on its way for others.
 #[derive(Debug)]
@@ -23,15 +25,31 @@ impl RequestBody {
         match self {
             Self::Whole(bytes) if bytes.len() > MAX_BODY_BYTES => Err(too_large()),
             Self::Whole(bytes) => Ok(bytes),
-            Self::Incoming(incoming) => {
-                match Limited::new(incoming, MAX_BODY_BYTES).collect().await {
+            Self::Incoming(mut incoming) => {
+                let limited = Limited::new(&mut incoming, MAX_BODY_BYTES);
+                match limited.collect().await {
                     Ok(collected) => Ok(collected.to_bytes()),
-                    Err(error) if error.is::<LengthLimitError>() => Err(too_large()),
+                    Err(error) if error.is::<LengthLimitError>() => {
+                        drain(incoming).await;
+                        Err(too_large())
+                    }
                     Err(error) => Err(Status::bad_request(format!(
                         "reading the request body: {error}"
                     ))),
                 }
             }
+        }
+    }
+}
+
+/// Reads on for a while and throws away what comes: a client that is still sending would otherwise lose the connection before
+/// it reads the answer.
+async fn drain(mut incoming: Incoming) {
+    let mut left = MAX_DRAINED_BYTES;
+    while let Some(Ok(frame)) = incoming.frame().await {
+        left = left.saturating_sub(frame.data_ref().map_or(0, Bytes::len));
+        if left == 0 {
+            return;
         }
     }
 }

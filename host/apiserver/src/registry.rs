@@ -24,6 +24,7 @@ mod update;
 use std::{borrow::Cow, collections::HashMap, sync::Arc, time::Duration};
 
 use bytes::Bytes;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use parking_lot::Mutex;
 use pilothouse_api::{GroupVersionKind, GroupVersionResource, ResourceInfo, Revision, Status};
 use pilothouse_storage::{KeyValue, Storage, WatchCache};
@@ -86,6 +87,7 @@ impl Resource {
 
     /// The stored form of an object: no `resourceVersion`.
     fn encode(&self, object: &mut AnyObject) -> Result<Bytes, Status> {
+        drop_empty(object.metadata_mut());
         let version = object.metadata_mut().resource_version.take();
         let served = object.encode();
         object.metadata_mut().resource_version = version;
@@ -110,6 +112,20 @@ impl Resource {
         object.metadata_mut().resource_version = Some(revision.to_string());
         Ok(object)
     }
+}
+
+/// Leaves out lists and maps without entries, as Kubernetes' own encoding does.
+fn drop_empty(metadata: &mut ObjectMeta) {
+    metadata
+        .owner_references
+        .take_if(|owners| owners.is_empty());
+    metadata
+        .finalizers
+        .take_if(|finalizers| finalizers.is_empty());
+    metadata.labels.take_if(|labels| labels.is_empty());
+    metadata
+        .annotations
+        .take_if(|annotations| annotations.is_empty());
 }
 
 /// An object as it is stored now.

@@ -108,6 +108,17 @@ impl ApiServer {
         storage: Arc<dyn Storage>,
         admission: Arc<dyn AdmissionChain>,
     ) -> Result<RunningServer, StartError> {
+        Self::start_connected(options, storage, admission, |_| ()).await
+    }
+
+    /// The same; `connect` gets the way in without the network before the first object is made, so that admission plugins can
+    /// read from the very first request on.
+    pub async fn start_connected(
+        options: ApiServerOptions,
+        storage: Arc<dyn Storage>,
+        admission: Arc<dyn AdmissionChain>,
+        connect: impl FnOnce(InProcess),
+    ) -> Result<RunningServer, StartError> {
         let environment: Arc<dyn Environment> = Arc::new(Machine);
         let public_ip = options.public_ip();
         let ranges = &options.service_cluster_ip_ranges;
@@ -146,16 +157,17 @@ impl ApiServer {
         ));
         registry.ready(CACHES_FILL).await?;
         adopt_services(&registry, &allocators)?;
-        boot::make_first_objects(&registry, public, service_ip).await?;
         let state = Arc::new(State {
             discovery: Discovery::new(&registry, &public.to_string()),
             openapi: openapi::describe(&registry),
-            registry,
+            registry: registry.clone(),
             authenticator,
             metrics: Metrics::default(),
             environment,
             stopping: CancellationToken::new(),
         });
+        connect(InProcess::new(state.clone()));
+        boot::make_first_objects(&registry, public, service_ip).await?;
         let accepting = tokio::spawn(accept(state.clone(), listener, acceptor));
         tracing::info!(%address, "API server is listening");
         Ok(RunningServer {

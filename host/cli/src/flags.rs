@@ -118,6 +118,9 @@ pub(crate) struct CommonFlags {
     /// The watched directory of plugins; default `<data-dir>/plugins`.
     #[arg(long, value_name = "DIR")]
     pub(crate) plugin_dir: Option<PathBuf>,
+    /// Where compiled plugins are kept, so that they are compiled once; default `<data-dir>/cache/compiled`.
+    #[arg(long, value_name = "DIR")]
+    pub(crate) cache_dir: Option<PathBuf>,
     /// A YAML file of flags; the command line wins over it.
     #[arg(long, value_name = "FILE")]
     pub(crate) config: Option<PathBuf>,
@@ -135,6 +138,13 @@ pub(crate) struct CommonFlags {
 }
 
 impl CommonFlags {
+    /// Where compiled plugins are kept.
+    pub(crate) fn cache_dir(&self) -> PathBuf {
+        self.cache_dir
+            .clone()
+            .unwrap_or_else(|| self.data_dir.join("cache/compiled"))
+    }
+
     /// The watched directory.
     pub(crate) fn plugin_dir(&self) -> PathBuf {
         self.plugin_dir
@@ -159,15 +169,6 @@ pub(crate) enum PluginCommand {
         common: CommonFlags,
         file: PathBuf,
     },
-    /// Run the contract of every interface that a component exports.
-    Test {
-        #[command(flatten)]
-        common: CommonFlags,
-        file: PathBuf,
-        /// Replays a run.
-        #[arg(long, value_name = "N", default_value_t = 0)]
-        seed: u64,
-    },
     /// Compile the built-in plugins into the data directory's cache, so that no start compiles them.
     Precompile {
         #[command(flatten)]
@@ -185,7 +186,6 @@ impl Role {
             Self::Plugin(
                 PluginCommand::List { common, .. }
                 | PluginCommand::Inspect { common, .. }
-                | PluginCommand::Test { common, .. }
                 | PluginCommand::Precompile { common },
             ) => common,
         }

@@ -129,7 +129,7 @@ impl PluginObjects {
         let loaded = match status.map(|status| status.source) {
             Some(Source::BuiltIn) => self.configure_built_in(name, wanted).await,
             Some(source) if current.is_some() => self.load_file(name, object, source, wanted).await,
-            None if !object.spec.source.path.is_empty() => {
+            None if names_a_source(object) => {
                 self.load_file(name, object, Source::Object(name.to_owned()), wanted)
                     .await
             }
@@ -174,13 +174,15 @@ impl PluginObjects {
     async fn create_object(&self, status: &PluginStatus) -> Result<Plugin, Status> {
         let mut object = Plugin::default();
         object.metadata.name = Some(status.name.to_string());
-        if let Source::File(path) = &status.source {
-            object.spec.source.path = path
+        // a file of this name takes the place of what ships with the host
+        object.spec.source.path = match &status.source {
+            Source::File(path) => path
                 .file_name()
                 .unwrap_or_default()
                 .to_string_lossy()
-                .into_owned();
-        }
+                .into_owned(),
+            _ => format!("{}.wasm", status.name),
+        };
         object.spec.config = self
             .host_config
             .get(&*status.name)
@@ -251,7 +253,7 @@ impl PluginObjects {
     /// An object whose file is gone goes; one whose file was never there says so through the registry at the next look.
     async fn object_without_component(&mut self, name: &str, object: Plugin) -> Result<(), Status> {
         let was_loaded = object.status.is_some();
-        if was_loaded || object.spec.source.path.is_empty() {
+        if was_loaded {
             self.known.remove(name);
             return match self
                 .client
@@ -264,4 +266,10 @@ impl PluginObjects {
         }
         Ok(())
     }
+}
+
+/// Whether the object itself is why a component should be loaded, and not a file that is gone or what once shipped.
+fn names_a_source(object: &Plugin) -> bool {
+    let made_for = object.status.as_ref().map(|status| status.source.as_str());
+    !object.spec.source.path.is_empty() && matches!(made_for, None | Some("" | "Object"))
 }

@@ -12,7 +12,7 @@ use crate::{builtins::BUILTIN_PLUGINS, flags::CommonFlags};
 /// An engine whose compiled components are kept in the data directory.
 pub(crate) fn engine(flags: &CommonFlags) -> Result<Engine> {
     let config = EngineConfig {
-        cache_dir: Some(flags.data_dir.join("cache/compiled")),
+        cache_dir: Some(flags.cache_dir()),
         ..EngineConfig::default()
     };
     Engine::new(config).context("starting the plugin engine")
@@ -30,7 +30,8 @@ pub(crate) async fn load(
     config.cluster = cluster.clone();
     config.state_dir = Some(flags.data_dir.join("cache/last-good"));
     let registry = PluginRegistry::new(config).context("making the plugin registry")?;
-    for (name, error) in registry.add_built_ins(BUILTIN_PLUGINS).await {
+    let failed = registry.add_built_ins(BUILTIN_PLUGINS).await;
+    if let Some((name, error)) = failed.first() {
         anyhow::bail!("the built-in plugin {name} does not load: {error}");
     }
     let mut watched = PluginDirectory::open(&directory, registry.clone())

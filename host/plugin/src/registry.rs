@@ -131,11 +131,20 @@ impl PluginRegistry {
     /// Loads what ships with the host, all at once, and makes it active together. The answer names those that failed.
     pub async fn add_built_ins(&self, built_ins: &[(&str, &[u8])]) -> Vec<(String, LoadError)> {
         let loads = built_ins.iter().map(|(name, wasm)| async move {
-            let settings = Settings::default();
-            let outcome = self.load(name, wasm, Source::BuiltIn, settings).await;
+            let outcome = self.add_built_in(name, wasm, Settings::default()).await;
             outcome.err().map(|error| ((*name).to_owned(), error))
         });
         join_all(loads).await.into_iter().flatten().collect()
+    }
+
+    /// Loads one component that ships with the host, or loads it again with other settings.
+    pub async fn add_built_in(
+        &self,
+        name: &str,
+        wasm: &[u8],
+        settings: Settings,
+    ) -> Result<(), LoadError> {
+        self.load(name, wasm, Source::BuiltIn, settings).await
     }
 
     /// Loads a user's component and makes it active under `name`. If anything fails, what was active goes on serving, or the
@@ -233,9 +242,13 @@ impl PluginRegistry {
         let digest = Digest::of(wasm);
         let home = self.0.with_slot(name, |slot| {
             let same = slot.serves(&source, digest, &settings);
+            if same {
+                slot.wanted_serves();
+            }
             (!same).then(|| slot.home.clone())
         });
         let Some(home) = home else {
+            self.0.publish(); // a failed attempt in between is over
             return Ok(());
         };
         let failed = |step: Step, error: LoadError| {

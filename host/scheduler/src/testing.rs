@@ -159,7 +159,11 @@ pub(crate) struct CpuComponent {
 }
 
 impl CpuComponent {
-    pub(crate) fn new(server: &Arc<Server>, habit: Habit, policy: &str) -> Arc<dyn Component> {
+    pub(crate) fn component(
+        server: &Arc<Server>,
+        habit: Habit,
+        policy: &str,
+    ) -> Arc<dyn Component> {
         let settings = |json: Value| -> SchedulerSettings { serde_json::from_value(json).unwrap() };
         let plugin = |index, name: &str, json: Value| SchedulerPlugin {
             index,

@@ -18,7 +18,7 @@ pub struct NodeResourcesFit {
 }
 
 /// `NodeResourcesFitArgs`, as far as it goes with the `LeastAllocated` strategy.
-#[derive(Deserialize)]
+#[derive(Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 struct Args {
     /// Extended resources that the filter passes over.
@@ -43,16 +43,6 @@ struct Weighted {
 
 fn one() -> i64 {
     1
-}
-
-impl Default for Args {
-    fn default() -> Self {
-        Self {
-            ignored_resources: Vec::new(),
-            ignored_resource_groups: Vec::new(),
-            scoring_strategy: Strategy::default(),
-        }
-    }
 }
 
 impl Default for Strategy {

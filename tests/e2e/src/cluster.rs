@@ -7,7 +7,7 @@ use tempfile::TempDir;
 
 use crate::{
     etcd::Etcd,
-    process::{Process, component, pilothouse_command},
+    process::{Process, component, pilothouse_command, root},
 };
 
 /// How to start a cluster.
@@ -108,19 +108,21 @@ impl Cluster {
 
 fn launch(directory: &Path, options: &ClusterOptions, etcd: Option<&Etcd>) -> Result<Process> {
     let mut command = pilothouse_command()?;
-    command.args([
-        "up",
-        "--secure-port",
-        "0",
-        "--nodes",
-        &options.nodes.to_string(),
-        "--data-dir",
-    ]);
+    command.args([options.role, "--secure-port", "0", "--data-dir"]);
     command.arg(directory.join("data")).args(&options.flags);
+    command.arg("--cache-dir").arg(compiled_plugins());
+    if options.role == "up" {
+        command.args(["--nodes", &options.nodes.to_string()]);
+    }
     if let Some(etcd) = etcd {
         command.args(["--etcd-servers", &etcd.endpoint]);
     }
     let process = Process::start(&mut command)?;
     process.wait_for_line("is ready")?;
     Ok(process)
+}
+
+/// Compiled plugins are shared by all clusters of all tests; each file in it is complete when it is there.
+fn compiled_plugins() -> PathBuf {
+    root().join("target/tmp/compiled-plugins")
 }

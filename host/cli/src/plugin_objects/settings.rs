@@ -52,11 +52,11 @@ fn rule(rule: &PolicyRule) -> Rule {
 pub(super) async fn read(path: &Path, digest: &str) -> Result<Vec<u8>, LoadError> {
     let wasm = tokio::fs::read(path)
         .await
-        .map_err(|error| LoadError::Unreadable(format!("{}: {error}", path.display())))?;
+        .map_err(|error| LoadError::Io(format!("{}: {error}", path.display())))?;
     let found = Digest::of(&wasm).to_string();
     match digest.is_empty() || digest == found {
         true => Ok(wasm),
-        false => Err(LoadError::Unreadable(format!(
+        false => Err(LoadError::Io(format!(
             "{} has the digest {found}, not {digest} as spec.source.digest says",
             path.display()
         ))),

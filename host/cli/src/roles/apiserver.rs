@@ -3,7 +3,7 @@
 use std::{collections::BTreeMap, fs, sync::Arc};
 
 use anyhow::{Context, Result};
-use pilothouse_apiserver::{ApiServer, ApiServerOptions, ClusterIpRange, RunningServer};
+use pilothouse_apiserver::{ApiServer, ApiServerOptions, ClusterIpRange, InProcess, RunningServer};
 use pilothouse_client::{Client, UserInfo};
 use pilothouse_controller::{Handle, PluginCluster};
 use pilothouse_plugin::{PluginRegistry, admission::AdmissionPlugins};
@@ -26,14 +26,11 @@ pub(crate) async fn run(flags: ApiServerFlags) -> Result<()> {
     let started = std::time::Instant::now();
     let stopping = CancellationToken::new();
     let serving = start(&flags, &stopping).await?;
-    // Admission plugins read and plugin objects are kept even where no controller runs.
-    let client = serving.client(control::CONTROLLER_MANAGER, &[]);
-    let manager = control::controller_manager(client, serving.cluster.clone());
-    serving.keep_plugin_objects(&flags, &manager, None, &stopping);
+    serving.keep_plugin_objects(&flags, None, &stopping);
     banner::print(started, &serving.server, &serving.plugins, &[]);
     stop::asked().await?;
     stopping.cancel();
-    manager.stop().await;
+    serving.manager.stop().await;
     serving.server.shutdown().await;
     Ok(())
 }
@@ -42,7 +39,8 @@ pub(crate) async fn run(flags: ApiServerFlags) -> Result<()> {
 pub(crate) struct Serving {
     pub(crate) server: RunningServer,
     pub(crate) plugins: PluginRegistry,
-    pub(crate) cluster: Arc<PluginCluster>,
+    /// Runs no controllers until told to; what plugins read and write goes through it.
+    pub(crate) manager: Handle,
 }
 
 impl Serving {
@@ -58,7 +56,6 @@ impl Serving {
     pub(crate) fn keep_plugin_objects(
         &self,
         flags: &ApiServerFlags,
-        manager: &Handle,
         nodes: Option<u32>,
         stopping: &CancellationToken,
     ) {
@@ -69,7 +66,7 @@ impl Serving {
             host_config: host_config(flags, nodes),
             known: BTreeMap::new(),
         };
-        tokio::spawn(objects.run(manager.informers().clone(), stopping.clone()));
+        tokio::spawn(objects.run(self.manager.informers().clone(), stopping.clone()));
     }
 }
 
@@ -80,14 +77,21 @@ pub(crate) async fn start(flags: &ApiServerFlags, stopping: &CancellationToken) 
     let (registry, directory) = loaded?;
     let admission = Arc::new(AdmissionPlugins::new());
     admission.set(&registry.active());
-    let server = ApiServer::start(options(flags)?, storage?, admission.clone()).await?;
+    let mut manager = None;
+    let connect = |transport: InProcess| {
+        let user = UserInfo::new(control::CONTROLLER_MANAGER, &[]);
+        let client = Client::new(Arc::new(transport), user);
+        manager = Some(control::controller_manager(client, cluster));
+    };
+    let server =
+        ApiServer::start_connected(options(flags)?, storage?, admission.clone(), connect).await?;
     let active = registry.subscribe();
     tokio::spawn(async move { admission.follow(active).await });
     plugins::watch(directory, stopping);
     Ok(Serving {
         server,
         plugins: registry,
-        cluster,
+        manager: manager.context("the API server did not connect its plugins")?,
     })
 }
 

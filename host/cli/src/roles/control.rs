@@ -18,7 +18,7 @@ pub(crate) fn run_controllers(manager: Handle, plugins: &PluginRegistry, stop: C
     let mut active = plugins.subscribe();
     tokio::spawn(async move {
         loop {
-            manager.set(&serving(&active.borrow_and_update().clone()));
+            manager.set(&active.borrow_and_update().clone());
             tokio::select! {
                 changed = active.changed() => if changed.is_err() { break },
                 () = stop.cancelled() => break,
@@ -90,5 +90,5 @@ pub(crate) fn instance() -> String {
 }
 
 pub(crate) fn clock() -> Arc<dyn Clock> {
-    Arc::new(SystemClock::default())
+    Arc::new(SystemClock)
 }

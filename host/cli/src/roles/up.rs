@@ -23,11 +23,8 @@ pub(crate) async fn run(flags: UpFlags) -> Result<()> {
     let started = Instant::now();
     let stopping = CancellationToken::new();
     let serving = apiserver::start(&flags.api_server, &stopping).await?;
-    let manager = control::controller_manager(
-        serving.client(control::CONTROLLER_MANAGER, &[]),
-        serving.cluster.clone(),
-    );
-    serving.keep_plugin_objects(&flags.api_server, &manager, flags.nodes, &stopping);
+    let manager = serving.manager.clone();
+    serving.keep_plugin_objects(&flags.api_server, flags.nodes, &stopping);
     control::run_controllers(manager.clone(), &serving.plugins, stopping.clone());
 
     let (scheduler, informers) = (

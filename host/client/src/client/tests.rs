@@ -94,7 +94,7 @@ async fn pages_are_joined_and_items_keep_their_bytes() {
         &[],
         &format!(r#"{{"metadata":{{"resourceVersion":"9","continue":"next"}},"items":[{one}]}}"#),
     );
-    script.answer(200, &[], &list(9, &[two.clone()]));
+    script.answer(200, &[], &list(9, std::slice::from_ref(&two)));
     let params = ListParams {
         limit: 1,
         resource_version: "5".to_owned(),

@@ -98,7 +98,7 @@ async fn deletions_are_followed_as_they_happen_and_by_new_kinds_too() {
         .await
         .unwrap();
     settle().await;
-    assert_eq!(*watched.uids.lock(), [pod.clone()]);
+    assert_eq!(*watched.uids.lock(), std::slice::from_ref(&pod));
     assert!(watched.graph.get(&set).is_none());
 
     let widgets = GroupVersionResource::of("example.com", "v1", "widgets");
@@ -205,7 +205,7 @@ async fn the_last_listener_stops_the_watches_and_a_new_one_starts_anew() {
         .await;
     assert_eq!(
         *heard.lock(),
-        [orphan.clone()],
+        std::slice::from_ref(&orphan),
         "a late listener hears of what is suspicious now"
     );
     drop(first);

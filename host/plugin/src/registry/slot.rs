@@ -159,6 +159,16 @@ impl Slot {
         self.conditions.first_failure()
     }
 
+    /// What is wanted serves already; a failed attempt in between is over.
+    pub(super) fn wanted_serves(&mut self) {
+        self.conditions
+            .set(ConditionType::Compiled, true, "Compiled", String::new());
+        self.conditions
+            .set(ConditionType::ContractPassed, true, "Passed", String::new());
+        self.conditions
+            .set(ConditionType::Degraded, false, "AsWanted", String::new());
+    }
+
     /// Something older than what is wanted serves.
     pub(super) fn degraded(&mut self, why: String) {
         let message = format!("an earlier version goes on serving: {why}");

@@ -18,7 +18,7 @@ impl World {
     fn new(habit: Habit, policy: &str, nodes: &[(&str, i64)]) -> Self {
         let server = Arc::new(Server::default());
         let mut core = Core::new(Options::default());
-        core.set_components(vec![CpuComponent::new(&server, habit, policy)], 0);
+        core.set_components(vec![CpuComponent::component(&server, habit, policy)], 0);
         for (name, cpu) in nodes {
             core.observe(Input::Node(node(name, *cpu)), 0);
         }
@@ -221,7 +221,7 @@ async fn plugins_come_and_go_between_cycles() {
             .unwrap_or_default()
             .contains("Insufficient cpu")
     );
-    let refusing = CpuComponent::new(&world.server, Habit::Refuses, "Fail");
+    let refusing = CpuComponent::component(&world.server, Habit::Refuses, "Fail");
     world.core.set_components(vec![refusing], world.now);
     assert!(world.step().await.unwrap_or_default().contains("not today"));
 }

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 
 use pilothouse_sdk::{
     admission::{Admission, Denial, Entry, Mutation, Request},
+    cluster::Cluster,
     host, json,
     patch::Patch,
 };
@@ -34,7 +35,7 @@ impl Admission for TeamLabel {
         Entry::new("TeamLabel").on(&["CREATE"], "", &["configmaps"])
     }
 
-    fn mutate(&self, request: &Request) -> Result<Mutation, Denial> {
+    fn mutate(&self, _: &dyn Cluster, request: &Request) -> Result<Mutation, Denial> {
         let config: Config = host::config().map_err(Denial::internal)?;
         let labels = request.object::<Object>()?.metadata.labels;
         let mut patch = Patch::new();
@@ -50,7 +51,7 @@ impl Admission for TeamLabel {
         Ok(patch.into())
     }
 
-    fn validate(&self, request: &Request) -> Result<Vec<String>, Denial> {
+    fn validate(&self, _: &dyn Cluster, request: &Request) -> Result<Vec<String>, Denial> {
         let labels = request
             .object::<Object>()?
             .metadata

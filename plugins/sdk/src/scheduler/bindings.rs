@@ -154,6 +154,10 @@ use types::{AssignedPod, Node, Pod};
 
 // The generated records have no defaults; tests and plugins that build one name only the fields they care about.
 
+#[expect(
+    clippy::derivable_impls,
+    reason = "the record is generated, so there is nowhere to write the derive"
+)]
 impl Default for Pod {
     fn default() -> Self {
         Self {
@@ -178,6 +182,10 @@ impl Default for Pod {
     }
 }
 
+#[expect(
+    clippy::derivable_impls,
+    reason = "the record is generated, so there is nowhere to write the derive"
+)]
 impl Default for Node {
     fn default() -> Self {
         Self {
@@ -193,6 +201,10 @@ impl Default for Node {
     }
 }
 
+#[expect(
+    clippy::derivable_impls,
+    reason = "the record is generated, so there is nowhere to write the derive"
+)]
 impl Default for AssignedPod {
     fn default() -> Self {
         Self {

@@ -1,7 +1,7 @@
 //! A component of scheduler plugins: the mirror they share, what each knows about the cycles under way, and batches taken
 //! apart into calls of [`SchedulerPlugin`]. The inner loops are compiled once for each plugin.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, hash_map::Entry};
 
 use serde::Serialize;
 
@@ -288,17 +288,16 @@ impl Scheduling {
     /// `cycle.add-pod` and `cycle.remove-pod`.
     pub fn cycle_pod_changed(&mut self, cycle: u64, node: u32, added: bool, pod: &AssignedPod) {
         let tried = self.tried.entry(cycle).or_default();
-        if !tried.contains_key(&node) {
-            let Some(info) = self.nodes.get(node) else {
-                return;
-            };
-            tried.insert(node, info.clone());
-        }
-        if let Some(info) = tried.get_mut(&node) {
-            match added {
-                true => info.add_pod(pod),
-                false => info.remove_pod(pod),
-            }
+        let info = match tried.entry(node) {
+            Entry::Occupied(tried) => tried.into_mut(),
+            Entry::Vacant(untried) => match self.nodes.get(node) {
+                Some(info) => untried.insert(info.clone()),
+                None => return,
+            },
+        };
+        match added {
+            true => info.add_pod(pod),
+            false => info.remove_pod(pod),
         }
         for slot in &mut self.slots {
             slot.cycle_pod_changed(cycle, node, added, pod);

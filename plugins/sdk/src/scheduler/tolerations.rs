@@ -80,7 +80,7 @@ mod tests {
         };
         let a = toleration("a", TolerationOperator::Exists, "", None);
         assert!(tolerates_all(&[], &[]));
-        assert!(tolerates_all(&[a.clone()], &[taint("a")]));
+        assert!(tolerates_all(std::slice::from_ref(&a), &[taint("a")]));
         assert!(!tolerates_all(&[a], &[taint("a"), taint("b")]));
     }
 }

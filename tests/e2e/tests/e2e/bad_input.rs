@@ -177,14 +177,6 @@ async fn refusals_have_the_right_code_and_reason() -> Result<()> {
         ),
         (
             "GET",
-            "/api/v1/namespaces/default/pods?limit=-1",
-            JSON,
-            "",
-            400,
-            "BadRequest",
-        ),
-        (
-            "GET",
             "/api/v1/namespaces/default/pods?resourceVersion=abc",
             JSON,
             "",

@@ -40,7 +40,7 @@ fn the_built_in_plugins_are_listed() -> Result<()> {
         "admission-service-account",
         "simulated-kubelet",
     ] {
-        wait_for_state(&cluster, plugin, "Ready")?;
+        wait_for_state(&cluster, plugin, "Serving")?;
     }
     let listed = cluster.pilothouse("plugin list")?;
     let listed = String::from_utf8_lossy(&listed.stdout).into_owned();
@@ -48,7 +48,7 @@ fn the_built_in_plugins_are_listed() -> Result<()> {
         "scheduler-defaults",
         "pilothouse:scheduler/filter@0.1.0",
         "sha256:",
-        "Ready",
+        "Serving",
     ] {
         ensure!(listed.contains(text), "{text:?} is missing in:\n{listed}");
     }
@@ -61,7 +61,7 @@ fn a_dropped_filter_decides_and_a_removed_one_does_not() -> Result<()> {
     cluster.kubectl("wait node --all --for=condition=Ready --timeout=60s")?;
     cluster.kubectl("label nodes --all quarantine=true")?;
     cluster.drop_plugin("quarantine", "quarantine.wasm")?;
-    wait_for_state(&cluster, "quarantine", "Ready")?;
+    wait_for_state(&cluster, "quarantine", "Serving")?;
 
     cluster.kubectl("run held --image=nginx")?;
     cluster.kubectl(
@@ -93,7 +93,7 @@ fn a_dropped_admission_plugin_judges_and_a_broken_file_leaves_it_serving() -> Re
     let cluster = Cluster::start()?;
     cluster.kubectl("create configmap before --from-literal=a=1")?;
     cluster.drop_plugin("team-label", "team-label.wasm")?;
-    wait_for_state(&cluster, "team-label", "Ready")?;
+    wait_for_state(&cluster, "team-label", "Serving")?;
     let refused = cluster
         .try_kubectl("create configmap without --from-literal=a=1")?
         .refused()?;
@@ -151,7 +151,7 @@ fn a_dropped_controller_works_on_what_is_there_and_what_comes() -> Result<()> {
     cluster.kubectl("create namespace early")?;
     cluster.kubectl("label namespace early welcome=true")?;
     cluster.drop_plugin("welcome", "welcome.wasm")?;
-    wait_for_state(&cluster, "welcome", "Ready")?;
+    wait_for_state(&cluster, "welcome", "Serving")?;
     cluster.kubectl("-n early wait configmap/welcome --for=create --timeout=30s")?;
     cluster.kubectl_with_input("create -f -", LATE)?.ok()?;
     cluster.kubectl("-n late wait configmap/welcome --for=create --timeout=30s")?;

@@ -183,6 +183,7 @@ async fn watches_resume(client: &Client, maps: &Api<ConfigMap>) -> Result<()> {
     let mut scale = deployments.get_scale("web").await?;
     assert_eq!(scale.spec.as_ref().and_then(|s| s.replicas), Some(3));
     scale.spec.get_or_insert_default().replicas = Some(1);
+    scale.metadata.resource_version = None; // the controller writes the status meanwhile
     deployments
         .replace_scale("web", &PostParams::default(), &scale)
         .await?;

@@ -12,7 +12,7 @@ use parking_lot::Mutex;
 use pilothouse_api::{GroupResource, Status};
 use serde_json::{Value, json};
 
-use super::{CAPABILITIES, Census, Fixture, Key, OWNS};
+use super::{Census, Fixture, Key, OWNS};
 use crate::{
     capability::{Access, Capabilities},
     cluster::{DeleteOptions, GroupVersionResource, Propagation},
