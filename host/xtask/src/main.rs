@@ -75,19 +75,9 @@ fn test(filter: &[String]) -> Result<()> {
         "--deny",
         "warnings",
     ])?;
-    let filter = filter.iter().map(String::as_str);
-    match tools::has_nextest() {
-        true => cargo(
-            ["nextest", "run", "--release", "--workspace"]
-                .into_iter()
-                .chain(filter),
-        ),
-        false => cargo(
-            ["test", "--release", "--workspace"]
-                .into_iter()
-                .chain(filter),
-        ),
-    }
+    // Not one process a test: the tests of a binary share the components that they compile.
+    let words = ["test", "--release", "--workspace", "--no-fail-fast"];
+    cargo(words.into_iter().chain(filter.iter().map(String::as_str)))
 }
 
 fn bench(names: &[String]) -> Result<()> {

