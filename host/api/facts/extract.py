@@ -220,6 +220,9 @@ class Table:
             words.append(f"map={atomic[0]}")
         if go["strategy"]:
             words.append(f"patch={go['strategy']}:{go['key']}")
+        for default in marker(go["markers"], "default"):
+            if not default.startswith(("ref(", "{")):  # constants by name, whole objects: no list's key is one
+                words.append(f"default={default}")
         return " ".join(words)
 
     def write(self, out):

@@ -7,7 +7,7 @@
 //! ```text
 //! @ <number> <schema package> <protobuf package> <group, `core`, `-` for none> <version>      a package, then its types
 //! <Name> [kind | typed] [atomic] [opaque]                                                     a type, then its fields
-//!  <JSON name> <protobuf number> <shape>[?][!] [proto=…] [list=…] [map=…] [patch=<strategy>:<merge key>]
+//!  <JSON name> <protobuf number> <shape>[?][!] [proto=…] [list=…] [map=…] [patch=<strategy>:<merge key>] [default=<JSON>]
 //! ```
 //!
 //! A JSON name `~x` is an inline message whose fields stand in the parent's JSON; `-x` has no JSON name of its own. A shape
@@ -76,7 +76,11 @@ pub struct Field {
     pub list_type: Option<ListType>,
     /// Whether server-side apply owns the map or struct only as a whole.
     pub is_atomic: bool,
+    /// Whether it owns the struct field by field although the struct's type is atomic.
+    pub is_granular: bool,
     pub patch: Patch,
+    /// The published default as JSON.
+    pub default: Option<&'static str>,
 }
 
 /// How often a field's kind occurs.

@@ -2,6 +2,7 @@
 //!
 //! Invariants: nothing here blocks, reads a clock or draws a random number; a decoder refuses what it cannot keep.
 
+pub mod apply;
 pub mod facts;
 pub mod field;
 pub mod gvk;

@@ -104,7 +104,9 @@ fn field(words: &'static str, home: usize, names: &Names) -> Option<Field> {
         is_always_present: flags.contains('!'),
         list_type: None,
         is_atomic: false,
+        is_granular: false,
         patch: Patch::default(),
+        default: None,
     };
     for word in words {
         match word.split_once('=')? {
@@ -112,8 +114,10 @@ fn field(words: &'static str, home: usize, names: &Names) -> Option<Field> {
             ("list", "atomic") => field.list_type = Some(ListType::Atomic),
             ("list", "set") => field.list_type = Some(ListType::Set),
             ("list", keyed) => field.list_type = Some(ListType::Map(keyed.strip_prefix("map:")?)),
-            ("map", word) => field.is_atomic = word == "atomic",
+            ("map", "atomic") => field.is_atomic = true,
+            ("map", "granular") => field.is_granular = true,
             ("patch", word) => field.patch = patch(word)?,
+            ("default", json) => field.default = Some(json),
             _ => return None,
         }
     }
