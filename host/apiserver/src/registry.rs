@@ -26,7 +26,9 @@ use std::{borrow::Cow, collections::HashMap, sync::Arc, time::Duration};
 use bytes::Bytes;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use parking_lot::Mutex;
-use pilothouse_api::{GroupVersionKind, GroupVersionResource, ResourceInfo, Revision, Status};
+use pilothouse_api::{
+    GroupVersionKind, GroupVersionResource, ResourceInfo, Revision, SharedObject, Status,
+};
 use pilothouse_storage::{KeyValue, Storage, WatchCache};
 
 pub(crate) use binding::bind;
@@ -290,6 +292,7 @@ impl Registry {
         if !self.admission.wants(Phase::Mutate, &request) {
             return Ok(());
         }
+        request.namespace_object = self.namespace_of(resource, attributes).await;
         request.object = Some(attributes.show(resource, object));
         request.old_object = old.map(|old| attributes.show(resource, old));
         let mutation = self.admission.mutate(request).await?;
@@ -313,6 +316,22 @@ impl Registry {
         Ok(())
     }
 
+    /// The namespace of a request, as the cache has it, or as storage has it while the cache has not seen it yet.
+    async fn namespace_of(
+        &self,
+        resource: &Resource,
+        attributes: &Attributes<'_>,
+    ) -> Option<SharedObject> {
+        if !resource.info.namespaced {
+            return None;
+        }
+        let namespaces = &self.resource("", "v1", "namespaces")?.cache;
+        match namespaces.get("", attributes.namespace) {
+            Ok(Some(namespace)) => Some(namespace),
+            _ => namespaces.get_fresh("", attributes.namespace).await.ok()?.0,
+        }
+    }
+
     /// Runs validating admission.
     async fn validate(
         &self,
@@ -326,6 +345,7 @@ impl Registry {
         if !self.admission.wants(Phase::Validate, &request) {
             return Ok(());
         }
+        request.namespace_object = self.namespace_of(resource, attributes).await;
         request.object = object.map(|object| attributes.show(resource, object));
         request.old_object = old.map(|old| attributes.show(resource, old));
         call.warn(self.admission.validate(&request).await?);
@@ -373,6 +393,7 @@ fn admission_request(
         old_object: None,
         options: call.options.clone(),
         built_in_only: resource.exempt_from_user_plugins,
+        namespace_object: None,
         deadline: call.deadline,
     }
 }

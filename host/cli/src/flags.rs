@@ -169,6 +169,15 @@ pub(crate) enum PluginCommand {
         common: CommonFlags,
         file: PathBuf,
     },
+    /// Run the contract of every interface that a component exports, and print each clause with what was found.
+    Test {
+        #[command(flatten)]
+        common: CommonFlags,
+        /// What the plugin is configured with, as JSON: the `spec.config` of its Plugin object.
+        #[arg(long, value_name = "JSON")]
+        plugin_config: Option<String>,
+        file: PathBuf,
+    },
     /// Compile the built-in plugins into the data directory's cache, so that no start compiles them.
     Precompile {
         #[command(flatten)]
@@ -186,6 +195,7 @@ impl Role {
             Self::Plugin(
                 PluginCommand::List { common, .. }
                 | PluginCommand::Inspect { common, .. }
+                | PluginCommand::Test { common, .. }
                 | PluginCommand::Precompile { common },
             ) => common,
         }

@@ -1,11 +1,20 @@
 //! `pilothouse plugin …`: looking at plugins and preparing them.
 
-use std::{path::Path, sync::Arc};
+use std::{
+    fmt::Write as _,
+    io::{ErrorKind, Write as _},
+    path::Path,
+    sync::Arc,
+};
 
 use anyhow::{Context, Result, ensure};
 use pilothouse_api::{GroupVersionResource, Kind, plugin_kind::Plugin};
 use pilothouse_client::{Client, HttpsTransport, ListParams, UserInfo};
-use pilothouse_plugin::{PluginRegistry, RegistryConfig};
+use pilothouse_plugin::{
+    PluginRegistry, RegistryConfig, Revision, Settings,
+    cluster::NoCluster,
+    contract::{self, AdmissionContract, Contract, ControllerContract, SchedulerContract},
+};
 
 use crate::{
     builtins::BUILTIN_PLUGINS,
@@ -23,6 +32,11 @@ pub(crate) async fn run(command: PluginCommand) -> Result<()> {
             list(&kubeconfig).await
         }
         PluginCommand::Inspect { common, file } => inspect(&common, &file).await,
+        PluginCommand::Test {
+            common,
+            plugin_config,
+            file,
+        } => test(&common, plugin_config.as_deref(), &file).await,
         PluginCommand::Precompile { common } => precompile(&common).await,
     }
 }
@@ -37,15 +51,16 @@ async fn list(kubeconfig: &Path) -> Result<()> {
         .list_all(&PLUGINS, "", &ListParams::default(), &[])
         .await
         .context("asking the API server for its plugins")?;
-    println!(
-        "{:<34} {:<12} {:<20} {:>9} {:>8} {:>8} {:>6}  INTERFACES",
+    let mut text = format!(
+        "{:<34} {:<12} {:<20} {:>9} {:>8} {:>8} {:>6}  INTERFACES\n",
         "NAME", "STATE", "DIGEST", "CALLS", "P50 µs", "P99 µs", "TRAPS"
     );
     for object in &list.items {
         let plugin = Plugin::decode(&object.bytes)?;
         let status = plugin.status.unwrap_or_default();
         let digest: String = status.digest.chars().take(19).collect();
-        println!(
+        writeln!(
+            text,
             "{:<34} {:<12} {:<20} {:>9} {:>8} {:>8} {:>6}  {}",
             object.header.name,
             status.state,
@@ -55,43 +70,94 @@ async fn list(kubeconfig: &Path) -> Result<()> {
             status.p99_micros,
             status.traps,
             status.interfaces.join(" ")
-        );
+        )?;
     }
-    Ok(())
+    say(&text)
 }
 
 /// What a component is, without installing it.
 async fn inspect(common: &CommonFlags, file: &Path) -> Result<()> {
-    let wasm = std::fs::read(file).with_context(|| format!("reading {}", file.display()))?;
-    let registry = PluginRegistry::new(RegistryConfig::new(plugins::engine(common)?))?;
-    let name = file
-        .file_stem()
-        .unwrap_or_default()
-        .to_string_lossy()
-        .into_owned();
-    let source = pilothouse_plugin::Source::File(file.to_owned());
-    registry
-        .put(&name, &wasm, source, pilothouse_plugin::Settings::default())
-        .await?;
-    for component in registry.active().iter() {
-        println!("digest       {}", component.revision.digest());
-        println!("size         {} bytes", wasm.len());
-        for interface in component.revision.interfaces() {
-            println!("exports      {interface}");
-        }
-        for plugin in &component.revision.manifest().plugins {
-            println!("plugin       {}", plugin.name);
-            for rule in &plugin.capabilities {
-                println!(
-                    "  may        {} {} of {:?}",
-                    rule.verbs.join(","),
-                    rule.resources.join(","),
-                    rule.api_groups.join(",")
-                );
-            }
+    let wasm = read(file)?;
+    let (engine, settings) = (plugins::engine(common)?, Settings::default());
+    let nobody = Arc::new(NoCluster);
+    let revision = Revision::load(&engine, &name(file), &wasm, settings, nobody).await?;
+    let mut text = String::new();
+    writeln!(text, "digest       {}", revision.digest())?;
+    writeln!(text, "size         {} bytes", wasm.len())?;
+    for interface in revision.interfaces() {
+        writeln!(text, "exports      {interface}")?;
+    }
+    for plugin in &revision.manifest().plugins {
+        let families: Vec<&str> = plugin.families().collect();
+        writeln!(
+            text,
+            "plugin       {} ({})",
+            plugin.name,
+            families.join(", ")
+        )?;
+        for rule in &plugin.capabilities {
+            let (verbs, resources) = (rule.verbs.join(","), rule.resources.join(","));
+            let groups = rule.api_groups.join(",");
+            writeln!(text, "  may        {verbs} {resources} of {groups:?}")?;
         }
     }
+    say(&text)
+}
+
+/// Every clause of every contract that the component's interfaces have; an error if one is broken.
+async fn test(common: &CommonFlags, config: Option<&str>, file: &Path) -> Result<()> {
+    let wasm = read(file)?;
+    let config = config.map(serde_json::from_str).transpose();
+    let settings = Settings {
+        config: config.context("--plugin-config is no JSON")?,
+        ..Settings::default()
+    };
+    let engine = plugins::engine(common)?;
+    let contracts: [Arc<dyn Contract>; 3] = [
+        Arc::new(AdmissionContract),
+        Arc::new(ControllerContract),
+        Arc::new(SchedulerContract),
+    ];
+    let report = contract::check(&engine, &name(file), &wasm, settings, &contracts).await?;
+    let mut text = String::new();
+    for clause in &report.checked {
+        let broken: Vec<_> = report
+            .violations
+            .iter()
+            .filter(|v| clause.ends_with(&format!(": {}", v.clause)))
+            .collect();
+        let word = if broken.is_empty() { "ok" } else { "BROKEN" };
+        writeln!(text, "{word:<8} {clause}")?;
+        for violation in broken {
+            writeln!(text, "         {}: {}", violation.plugin, violation.why)?;
+        }
+    }
+    say(&text)?;
+    ensure!(
+        report.passed(),
+        "{} of {} clauses are broken",
+        report.violations.len(),
+        report.checked.len()
+    );
     Ok(())
+}
+
+fn read(file: &Path) -> Result<Vec<u8>> {
+    std::fs::read(file).with_context(|| format!("reading {}", file.display()))
+}
+
+/// As the plugin directory names it.
+fn name(file: &Path) -> String {
+    let stem = file.file_stem().unwrap_or_default();
+    stem.to_string_lossy().into_owned()
+}
+
+/// To standard output; that nobody reads on is no error.
+fn say(text: &str) -> Result<()> {
+    match std::io::stdout().write_all(text.as_bytes()) {
+        Err(error) if error.kind() != ErrorKind::BrokenPipe => Err(error.into()),
+        _ => Ok(()),
+    }
 }
 
 /// Fills the cache with the built-in plugins.
@@ -102,10 +168,9 @@ async fn precompile(common: &CommonFlags) -> Result<()> {
         failed.is_empty(),
         "these built-in plugins do not load: {failed:?}"
     );
-    println!(
-        "{} plugins are compiled in {}",
-        BUILTIN_PLUGINS.len(),
-        common.data_dir.display()
-    );
-    Ok(())
+    let (count, directory) = (BUILTIN_PLUGINS.len(), common.cache_dir());
+    say(&format!(
+        "{count} plugins are compiled in {}\n",
+        directory.display()
+    ))
 }

@@ -90,6 +90,11 @@ impl PluginObjects {
             .cloned()
             .collect();
         for name in deleted {
+            match self.client.get(&PLUGINS, "", &name).await {
+                Ok(_) => continue, // made just now; the cache has not seen it yet
+                Err(status) if status.is_not_found() => {}
+                Err(status) => return Err(status),
+            }
             self.known.remove(&name);
             self.object_was_deleted(&name).await;
         }

@@ -7,6 +7,7 @@
 
 mod bindings;
 mod call;
+mod match_rules;
 mod outcome;
 mod request;
 mod table;
@@ -26,6 +27,7 @@ use crate::{
 };
 
 pub use bindings::MutateAnswer;
+pub use match_rules::MatchRules;
 pub use outcome::Denial;
 pub use request::{Operation, Request, User};
 pub use trial::Trial;
@@ -81,7 +83,8 @@ impl AdmissionPlugins {
         }
     }
 
-    /// Whether any plugin wants a request of this kind in this phase; what nobody wants need not be encoded.
+    /// Whether any plugin may want a request of this kind in this phase, whose objects are not filled in yet; what nobody wants
+    /// need not be encoded.
     pub fn wants(&self, phase: Phase, request: &Request) -> bool {
         self.table.load().matching(phase, request).next().is_some()
     }
@@ -95,6 +98,9 @@ impl AdmissionPlugins {
         let table = self.table.load_full();
         let mut done = Mutation::default();
         for member in table.matching(Phase::Mutate, &request).collect::<Vec<_>>() {
+            if !member.selects(&request) {
+                continue;
+            }
             let answer = member.mutate(&request).await;
             let Some(mutation) = judge(member, &request, answer)? else {
                 continue;
@@ -123,7 +129,8 @@ impl AdmissionPlugins {
     /// The validating pass; the answer is the warnings. Waits overlap; the first denial in the plugins' order counts.
     pub async fn validate(&self, request: &Request) -> Result<Vec<String>, Status> {
         let table = self.table.load_full();
-        let members: Vec<&Arc<Member>> = table.matching(Phase::Validate, request).collect();
+        let matching = table.matching(Phase::Validate, request);
+        let members: Vec<&Arc<Member>> = matching.filter(|m| m.selects(request)).collect();
         let answers =
             futures::future::join_all(members.iter().map(|member| member.validate(request)));
         let mut warnings = Vec::new();

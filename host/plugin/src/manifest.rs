@@ -12,7 +12,7 @@ use serde::{Deserialize, Serialize};
 use crate::{capability::Rule, error::LoadError, interfaces::Interface, probe};
 
 pub use admission::{
-    AdmissionSettings, FailurePolicy, ObjectNeed, OperationType, Phase, WebhookRule,
+    AdmissionSettings, FailurePolicy, ObjectNeed, OperationType, Phase, Scope, WebhookRule,
 };
 pub use controller::{ControllerSettings, KeyMap, Watch};
 pub use scheduler::{ExtensionPoint, Normalize, SchedulerSettings};
@@ -65,6 +65,20 @@ impl Manifest {
             serde_json::from_str(json).map_err(|error| LoadError::Manifest(error.to_string()))?;
         manifest.check(interfaces).map_err(LoadError::Manifest)?;
         Ok(manifest)
+    }
+
+    /// The same with a failure policy that the owner of the component chose for all its plugins.
+    pub(crate) fn with_failure_policy(mut self, chosen: Option<FailurePolicy>) -> Self {
+        let Some(chosen) = chosen else { return self };
+        for entry in &mut self.plugins {
+            if let Some(admission) = &mut entry.admission {
+                admission.failure_policy = chosen;
+            }
+            if let Some(scheduler) = &mut entry.scheduler {
+                scheduler.failure_policy = chosen;
+            }
+        }
+        self
     }
 
     fn check(&self, interfaces: &[Interface]) -> Result<(), String> {

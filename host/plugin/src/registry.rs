@@ -197,6 +197,13 @@ impl PluginRegistry {
             .with_slot(name, |slot| slot.failed(&source, Step::Compile, &error));
     }
 
+    /// The settings of a user's component that is active.
+    pub fn user_settings(&self, name: &str) -> Option<Settings> {
+        let slots = self.0.slots.lock();
+        let active = slots.get(name)?.active().filter(|active| !active.built_in);
+        active.map(|active| active.revision.settings().clone())
+    }
+
     /// The active components now.
     pub fn active(&self) -> Active {
         self.0.active.borrow().clone()

@@ -15,6 +15,7 @@ use wasmtime::{
 };
 
 use crate::{
+    admission::MatchRules,
     capability::{Capabilities, Rule},
     cluster::{Cluster, NoCluster},
     engine::{Engine, one_line},
@@ -23,7 +24,7 @@ use crate::{
     instance::{Call, PluginInstance, slice_over},
     interfaces::Interface,
     limits::Limits,
-    manifest::Manifest,
+    manifest::{FailurePolicy, Manifest},
     probe,
     stats::Stats,
 };
@@ -60,6 +61,10 @@ pub struct Settings {
     pub limits: Limits,
     /// `spec.capabilities`, narrowing what the manifest asks for; `None` grants that.
     pub granted: Option<Vec<Rule>>,
+    /// `spec.failurePolicy`; `None` is what the manifest says.
+    pub failure_policy: Option<FailurePolicy>,
+    /// `spec.matchRules`; `None` narrows nothing.
+    pub match_rules: Option<MatchRules>,
 }
 
 /// Who a revision belongs to and what it uses; the same for all revisions of a component.
@@ -180,7 +185,8 @@ impl Revision {
         let nobody: Arc<dyn Cluster> = Arc::new(NoCluster);
         let trial = caller(&home.component, Vec::new(), &nobody);
         let json = describe(engine, &pre, trial, &settings.limits).await?;
-        let manifest = Manifest::read(&json, &interfaces)?;
+        let manifest =
+            Manifest::read(&json, &interfaces)?.with_failure_policy(settings.failure_policy);
         let callers = manifest
             .plugins
             .iter()

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use pilothouse_plugin::{
     Engine, EngineConfig, Limits, Settings,
-    contract::{self, AdmissionContract, Contract},
+    contract::{self, AdmissionContract, Contract, ControllerContract},
     testing,
 };
 use serde_json::json;
@@ -14,18 +14,28 @@ async fn violations(
     config: serde_json::Value,
     limits: Limits,
 ) -> Vec<(&'static str, String)> {
+    broken(Arc::new(AdmissionContract), component, config, limits).await
+}
+
+async fn broken(
+    contract: Arc<dyn Contract>,
+    component: &str,
+    config: serde_json::Value,
+    limits: Limits,
+) -> Vec<(&'static str, String)> {
     let engine = Engine::new(EngineConfig::default()).unwrap();
-    let contracts: Vec<Arc<dyn Contract>> = vec![Arc::new(AdmissionContract)];
+    let clauses = contract.clauses().len();
+    let contracts = [contract];
     let settings = Settings {
         config: Some(config),
         limits,
-        granted: None,
+        ..Settings::default()
     };
     let wasm = testing::component(component);
     let report = contract::check(&engine, component, &wasm, settings, &contracts)
         .await
         .unwrap();
-    assert_eq!(report.checked.len(), AdmissionContract.clauses().len());
+    assert_eq!(report.checked.len(), clauses);
     report
         .violations
         .into_iter()
@@ -106,4 +116,43 @@ async fn every_clause_catches_a_plugin_that_breaks_it() {
         let (_, why) = caught.unwrap_or_else(|| panic!("{behaviour}: {found:?}"));
         assert!(why.contains(said), "{behaviour}: {why}");
     }
+}
+
+#[tokio::test]
+async fn every_clause_of_controllers_catches_a_component_that_breaks_it() {
+    let good = controller("good").await;
+    assert_eq!(good, []);
+    let cases = [
+        ("spin", "does-not-trap", "exceeded its running time"),
+        ("allocate", "does-not-trap", "exceeded its memory"),
+        ("trap", "does-not-trap", "on purpose"),
+        ("write-for-ever", "converges", "still writes"),
+        ("fail-for-ever", "converges", "I do not want to"),
+        ("write-again", "second-reconcile-writes-nothing", ""),
+        ("overreach", "stays-within-its-capabilities", "nodes"),
+        ("delete-strangers", "touches-only-what-it-owns", ""),
+    ];
+    for clause in ControllerContract.clauses() {
+        assert!(
+            cases.iter().any(|(_, known, _)| known == clause),
+            "nothing breaks {clause}"
+        );
+    }
+    for (behaviour, clause, said) in cases {
+        let found = controller(behaviour).await;
+        let caught = found.iter().find(|(broken, _)| *broken == clause);
+        let (_, why) = caught.unwrap_or_else(|| panic!("{behaviour}: {found:?}"));
+        assert!(why.contains(said), "{behaviour}: {why}");
+    }
+}
+
+async fn controller(behaviour: &str) -> Vec<(&'static str, String)> {
+    let config = json!({ "behaviour": behaviour });
+    let limits = Limits {
+        time_ms: if behaviour == "spin" { 20 } else { 5000 },
+        memory_bytes: 8 << 20,
+        ..Limits::default()
+    };
+    let contract = Arc::new(ControllerContract);
+    broken(contract, "bad-controller", config, limits).await
 }

@@ -3,7 +3,8 @@
 use std::{fs, path::Path, time::Duration};
 
 use pilothouse_plugin::{
-    Active, Engine, EngineConfig, PluginDirectory, PluginRegistry, RegistryConfig, Source, testing,
+    Active, Digest, Engine, EngineConfig, PluginDirectory, PluginRegistry, RegistryConfig,
+    Settings, Source, testing,
 };
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
@@ -97,4 +98,37 @@ async fn what_is_there_at_the_start_is_loaded_at_once() {
         .map(|a| a.revision.component().to_string())
         .collect();
     assert_eq!(names, ["a", "b"]);
+}
+
+#[tokio::test]
+async fn a_new_version_keeps_the_settings_of_the_one_before() {
+    let dir = tempfile::tempdir().unwrap();
+    let registry = registry();
+    let mut directory = PluginDirectory::open(dir.path(), registry.clone()).unwrap();
+    let file = dir.path().join("policy.wasm");
+    copy("admission-priority", &file);
+    directory.load_all().await;
+    let settings = Settings {
+        granted: Some(Vec::new()),
+        ..Settings::default()
+    };
+    let wasm = testing::component("admission-priority");
+    let source = Source::File(file.clone());
+    registry
+        .put("policy", &wasm, source, settings.clone())
+        .await
+        .unwrap();
+
+    copy("admission-service-account", &file);
+    directory.load_all().await;
+    let active = registry.active();
+    assert_eq!(
+        active[0].revision.digest(),
+        digest("admission-service-account")
+    );
+    assert_eq!(*active[0].revision.settings(), settings);
+}
+
+fn digest(component: &str) -> Digest {
+    Digest::of(&testing::component(component))
 }

@@ -22,7 +22,7 @@ async fn subject(behaviour: &str, limits: Limits) -> Subject {
     let settings = Settings {
         config: Some(json!({ "behaviour": behaviour })),
         limits,
-        granted: None,
+        ..Settings::default()
     };
     let wasm = testing::component("bad-admission");
     let revision = Revision::load(&engine, "bad", &wasm, settings, cluster.clone()).await;

@@ -8,10 +8,13 @@ use std::{
     time::Duration,
 };
 
+use pilothouse_api::LabelSelector;
 use pilothouse_plugin::{
     CallError, Clock, ConditionType, Digest, Engine, EngineConfig, LoadError, PluginRegistry,
     PluginState, PluginStatus, RegistryConfig, Settings, Source, StormPolicy,
-    admission::AdmissionPlugins, testing,
+    admission::{AdmissionPlugins, MatchRules},
+    manifest::FailurePolicy,
+    testing,
 };
 use serde_json::{Value, json};
 
@@ -247,6 +250,50 @@ async fn a_users_component_takes_the_place_of_a_built_in_one_until_it_is_removed
     assert!(world.registry.remove("judge").await);
     assert_eq!(world.judged().await, Ok("good".to_owned()));
     assert!(!world.registry.remove("judge").await);
+}
+
+#[tokio::test]
+async fn the_owner_decides_what_a_failure_means_and_which_requests_reach_the_plugin() {
+    let selecting = |labels: &str| {
+        Some(MatchRules {
+            rules: Vec::new(),
+            namespace_selector: LabelSelector::everything(),
+            object_selector: LabelSelector::parse(labels).unwrap(),
+        })
+    };
+    let trap = || Some(json!({ "behaviour": "trap" }));
+    let settings = |config, failure_policy, match_rules| Settings {
+        config,
+        failure_policy,
+        match_rules,
+        ..Settings::default()
+    };
+    let ignore = Some(FailurePolicy::Ignore);
+    let cases = [
+        (
+            "as the manifest says",
+            settings(trap(), None, None),
+            Err(500),
+        ),
+        ("passed over", settings(trap(), ignore, None), Ok("")),
+        (
+            "reached",
+            settings(None, None, selecting("app=web")),
+            Ok("good"),
+        ),
+        (
+            "not reached",
+            settings(None, None, selecting("app!=web")),
+            Ok(""),
+        ),
+    ];
+    for (what, settings, expected) in cases {
+        let world = world();
+        let wasm = testing::component("bad-admission");
+        let put = world.registry.put("judge", &wasm, source(), settings);
+        put.await.unwrap();
+        assert_eq!(world.judged().await, expected.map(str::to_owned), "{what}");
+    }
 }
 
 #[tokio::test]

@@ -1,10 +1,13 @@
 //! `cargo xtask bench [name…]`: prints the project's figures. Nothing here asserts a time: figures are to be read and compared
 //! within one run, since machines differ and are shared.
 
+mod admission;
+mod decisions;
 mod load;
 mod requests;
 mod scheduling;
 mod start;
+mod storage;
 
 use anyhow::{Result, bail};
 
@@ -17,7 +20,10 @@ const MEASUREMENTS: &[Measurement] = &[
     ("create", requests::pod_creates),
     ("get", requests::gets),
     ("list", requests::list_of_5000_pods),
+    ("admission", admission::calls),
+    ("decide", decisions::decisions),
     ("schedule", scheduling::end_to_end_at_1000_nodes),
+    ("storage", storage::storage),
 ];
 
 fn main() -> Result<()> {
@@ -41,5 +47,5 @@ fn main() -> Result<()> {
 
 /// One figure, in the form that all of them have.
 fn print(name: &str, value: f64, unit: &str, note: &str) {
-    println!("{name:<44} {value:>12.2} {unit:<10} {note}");
+    println!("{name:<58} {value:>12.2} {unit:<10} {note}");
 }

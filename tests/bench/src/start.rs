@@ -42,15 +42,21 @@ pub(crate) fn idle_memory() -> Result<()> {
 
 /// The resident set of the cluster's process in MB.
 pub(crate) fn resident_mb(cluster: &Cluster) -> Result<f64> {
-    let status = fs::read_to_string(format!("/proc/{}/status", cluster.process.id()))?;
+    let kilobytes = resident_kb(&cluster.process.id().to_string())?;
+    Ok(kilobytes as f64 / 1024.0)
+}
+
+/// The resident set of this process in kB.
+pub(crate) fn own_resident_kb() -> Result<u64> {
+    resident_kb("self")
+}
+
+fn resident_kb(process: &str) -> Result<u64> {
+    let status = fs::read_to_string(format!("/proc/{process}/status"))?;
     let line = status
         .lines()
-        .find(|l| l.starts_with("VmRSS:"))
+        .find_map(|line| line.strip_prefix("VmRSS:"))
         .context("no VmRSS")?;
-    let kilobytes: f64 = line
-        .split_whitespace()
-        .nth(1)
-        .context("no number")?
-        .parse()?;
-    Ok(kilobytes / 1024.0)
+    let number = line.split_whitespace().next().context("no number")?;
+    Ok(number.parse()?)
 }

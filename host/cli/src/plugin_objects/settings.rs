@@ -2,9 +2,20 @@
 
 use std::path::Path;
 
-use k8s_openapi::api::rbac::v1::PolicyRule;
-use pilothouse_api::plugin_kind::{Plugin, PluginLimits};
-use pilothouse_plugin::{Digest, Limits, LoadError, Settings, capability::Rule};
+use k8s_openapi::{
+    api::{admissionregistration::v1::RuleWithOperations, rbac::v1::PolicyRule},
+    apimachinery::pkg::apis::meta::v1 as metav1,
+};
+use pilothouse_api::{
+    plugin_kind::{self, Plugin, PluginLimits},
+    selector::LabelSelector,
+};
+use pilothouse_plugin::{
+    Digest, Limits, LoadError, Settings,
+    admission::MatchRules,
+    capability::Rule,
+    manifest::{FailurePolicy, OperationType, Scope, WebhookRule},
+};
 use serde_json::Value;
 
 /// What the object asks for.
@@ -15,6 +26,51 @@ pub(super) fn of(object: &Plugin) -> Settings {
         config: (!config.is_empty()).then(|| Value::Object(config.clone())),
         limits: limits(object.spec.limits.as_ref()),
         granted: (!granted.is_empty()).then(|| granted.iter().map(rule).collect()),
+        failure_policy: object.spec.failure_policy.map(|policy| match policy {
+            plugin_kind::FailurePolicy::Fail => FailurePolicy::Fail,
+            plugin_kind::FailurePolicy::Ignore => FailurePolicy::Ignore,
+        }),
+        match_rules: object.spec.match_rules.as_ref().map(match_rules),
+    }
+}
+
+/// What the API server has validated; a selector that is wrong nevertheless selects nothing.
+fn match_rules(asked: &plugin_kind::MatchRules) -> MatchRules {
+    let selector = |asked: Option<&metav1::LabelSelector>| match asked {
+        None => LabelSelector::everything(),
+        selector => LabelSelector::from_meta(selector).unwrap_or_else(|_| LabelSelector::nothing()),
+    };
+    MatchRules {
+        rules: asked.rules.iter().map(webhook_rule).collect(),
+        namespace_selector: selector(asked.namespace_selector.as_ref()),
+        object_selector: selector(asked.object_selector.as_ref()),
+    }
+}
+
+fn webhook_rule(asked: &RuleWithOperations) -> WebhookRule {
+    let operation = |word: &String| match word.as_str() {
+        "CREATE" => Some(OperationType::Create),
+        "UPDATE" => Some(OperationType::Update),
+        "DELETE" => Some(OperationType::Delete),
+        "CONNECT" => Some(OperationType::Connect),
+        "*" => Some(OperationType::All),
+        _ => None,
+    };
+    WebhookRule {
+        operations: asked
+            .operations
+            .iter()
+            .flatten()
+            .filter_map(operation)
+            .collect(),
+        api_groups: asked.api_groups.clone().unwrap_or_default(),
+        api_versions: asked.api_versions.clone().unwrap_or_default(),
+        resources: asked.resources.clone().unwrap_or_default(),
+        scope: match asked.scope.as_deref() {
+            Some("Cluster") => Scope::Cluster,
+            Some("Namespaced") => Scope::Namespaced,
+            _ => Scope::All,
+        },
     }
 }
 

@@ -1,11 +1,11 @@
 //! One admission request, as `admission.k8s.io/v1` AdmissionRequest has it.
 
 use bytes::Bytes;
-use pilothouse_api::{GroupVersionKind, GroupVersionResource};
+use pilothouse_api::{GroupVersionKind, GroupVersionResource, SharedObject};
 use tokio::time::Instant;
 
 use super::bindings::types;
-use crate::manifest::{ObjectNeed, OperationType};
+use crate::manifest::{ObjectNeed, OperationType, WebhookRule};
 
 /// What is done to the object.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -50,6 +50,8 @@ pub struct Request {
     pub options: Bytes,
     /// Leases, events and plugins: only what ships with the server may look, so that a bad plugin cannot lock its owner out.
     pub built_in_only: bool,
+    /// The request's namespace, for selectors; `None` for cluster-scoped resources, and while there is none.
+    pub namespace_object: Option<SharedObject>,
     /// When the request's time is up.
     pub deadline: Option<Instant>,
 }
@@ -97,6 +99,17 @@ impl<'a> Extra<'a> {
 }
 
 impl Request {
+    pub(super) fn is_covered_by(&self, rule: &WebhookRule) -> bool {
+        rule.matches(
+            self.operation.in_rules(),
+            &self.resource.group,
+            &self.resource.version,
+            &self.resource.resource,
+            &self.subresource,
+            self.namespaced,
+        )
+    }
+
     /// As the guest gets it.
     pub(super) fn outward<'a>(
         &'a self,

@@ -2,7 +2,7 @@
 
 use std::{collections::HashSet, sync::Arc};
 
-use super::{Request, call::Pool};
+use super::{MatchRules, Request, call::Pool};
 use crate::{
     error::CallError,
     manifest::{AdmissionSettings, Phase},
@@ -32,6 +32,16 @@ impl Member {
 
     pub(super) fn settings(&self) -> &AdmissionSettings {
         &self.settings
+    }
+
+    /// Whether the labels of the objects and of the namespace are among those that its owner narrowed it to.
+    pub(super) fn selects(&self, request: &Request) -> bool {
+        let chosen = self.match_rules();
+        chosen.is_none_or(|rules| rules.select(request))
+    }
+
+    fn match_rules(&self) -> Option<&MatchRules> {
+        self.pool.revision().settings().match_rules.as_ref()
     }
 
     /// Whether it can be called.
@@ -86,7 +96,7 @@ impl Table {
         Self(members)
     }
 
-    /// Those that a request reaches in a phase.
+    /// Those that a request reaches in a phase, as far as that does not depend on labels.
     pub(super) fn matching<'t, 'r>(
         &'t self,
         phase: Phase,
@@ -106,6 +116,9 @@ impl Table {
                     &request.subresource,
                     request.namespaced,
                 )
+                && member
+                    .match_rules()
+                    .is_none_or(|rules| rules.match_resource(request))
         })
     }
 

@@ -81,6 +81,7 @@ pub fn request(resource: &GroupVersionResource, operation: Operation, object: &V
         old_object: matches!(operation, Operation::Update | Operation::Delete).then_some(bytes),
         options: Bytes::new(),
         built_in_only: false,
+        namespace_object: None,
         deadline: None,
     }
 }

@@ -123,20 +123,35 @@ impl AdmissionSettings {
         subresource: &str,
         namespaced: bool,
     ) -> bool {
-        self.rules.iter().any(|rule| {
-            (rule.operations.contains(&OperationType::All) || rule.operations.contains(&operation))
-                && has(&rule.api_groups, group)
-                && has(&rule.api_versions, version)
-                && rule
-                    .resources
-                    .iter()
-                    .any(|r| covers(r, resource, subresource))
-                && match rule.scope {
-                    Scope::All => true,
-                    Scope::Namespaced => namespaced,
-                    Scope::Cluster => !namespaced,
-                }
-        })
+        self.rules
+            .iter()
+            .any(|rule| rule.matches(operation, group, version, resource, subresource, namespaced))
+    }
+}
+
+impl WebhookRule {
+    /// See [`AdmissionSettings::matches`].
+    pub fn matches(
+        &self,
+        operation: OperationType,
+        group: &str,
+        version: &str,
+        resource: &str,
+        subresource: &str,
+        namespaced: bool,
+    ) -> bool {
+        (self.operations.contains(&OperationType::All) || self.operations.contains(&operation))
+            && has(&self.api_groups, group)
+            && has(&self.api_versions, version)
+            && self
+                .resources
+                .iter()
+                .any(|r| covers(r, resource, subresource))
+            && match self.scope {
+                Scope::All => true,
+                Scope::Namespaced => namespaced,
+                Scope::Cluster => !namespaced,
+            }
     }
 }
 

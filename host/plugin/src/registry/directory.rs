@@ -1,4 +1,5 @@
 //! The watched directory: a `.wasm` file in it is a component under the file's name; overwriting swaps, deleting removes.
+//! A new version takes over the settings of the one that it replaces.
 //!
 //! Events of the file system only say that it is time to look; what is done follows from looking. A file is loaded once two
 //! looks in a row see the same size and time, so that half of one is not taken for the whole; without events a look is taken
@@ -19,7 +20,7 @@ use tokio::{
 use tokio_util::sync::CancellationToken;
 
 use super::{PluginRegistry, Source};
-use crate::{error::LoadError, revision::Settings};
+use crate::error::LoadError;
 
 /// Between two looks at a file that changes.
 const SETTLE: Duration = Duration::from_millis(20);
@@ -152,10 +153,8 @@ impl PluginDirectory {
         }
         match tokio::fs::read(path).await {
             Ok(wasm) => {
-                _ = self
-                    .registry
-                    .put(&name, &wasm, source, Settings::default())
-                    .await
+                let settings = self.registry.user_settings(&name).unwrap_or_default();
+                _ = self.registry.put(&name, &wasm, source, settings).await
             }
             Err(error) => {
                 let error = LoadError::Io(error.to_string());

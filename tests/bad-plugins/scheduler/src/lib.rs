@@ -101,7 +101,9 @@ impl SchedulerPlugin for Bad {
             Behaviour::Spin => loop {
                 std::hint::black_box(());
             },
-            Behaviour::Slow => (0..200_000u64).fold(0, |sum, i| std::hint::black_box(sum ^ i)) == 7,
+            Behaviour::Slow => {
+                (0..2_000_000u64).fold(0, |sum, i| std::hint::black_box(sum ^ i)) == 7
+            }
             _ => false,
         };
         match no {

@@ -146,6 +146,76 @@ fn a_dropped_admission_plugin_judges_and_a_broken_file_leaves_it_serving() -> Re
 }
 
 #[test]
+fn match_rules_narrow_a_plugin_to_namespaces() -> Result<()> {
+    let cluster = Cluster::start()?;
+    cluster.kubectl("create namespace strict")?;
+    cluster.kubectl("label namespace strict policy=strict")?;
+    cluster.drop_plugin("team-label", "team-label.wasm")?;
+    wait_for_state(&cluster, "team-label", "Serving")?;
+    let create = "create configmap unowned --from-literal=a=1";
+    cluster.try_kubectl(create)?.refused()?;
+
+    let narrowed =
+        r#"{"spec":{"matchRules":{"namespaceSelector":{"matchLabels":{"policy":"strict"}}}}}"#;
+    cluster.kubectl_words(&[
+        "patch",
+        "plugin",
+        "team-label",
+        "--type=merge",
+        "-p",
+        narrowed,
+    ])?;
+    cluster.kubectl(
+        "wait plugin/team-label --for=jsonpath={.status.observedGeneration}=2 --timeout=30s",
+    )?;
+    cluster.kubectl(create)?;
+    cluster
+        .try_kubectl(&format!("-n strict {create}"))?
+        .refused()?;
+    Ok(())
+}
+
+#[test]
+fn plugins_dropped_one_upon_the_other_all_stay() -> Result<()> {
+    let cluster = Cluster::start()?;
+    let names: Vec<String> = (0..12).map(|n| format!("owner-{n}")).collect();
+    for name in &names {
+        cluster.drop_plugin("require-owner", &format!("{name}.wasm"))?;
+    }
+    for name in &names {
+        wait_for_state(&cluster, name, "Serving")?;
+        let file = cluster.data_dir().join(format!("plugins/{name}.wasm"));
+        ensure!(file.exists(), "{} was removed", file.display());
+    }
+    Ok(())
+}
+
+#[test]
+fn plugin_test_runs_the_contract_of_a_file() -> Result<()> {
+    let cluster = Cluster::start()?;
+    let report = |component: &str, config: &str| -> Result<(bool, String)> {
+        let file = pilothouse_e2e::component(component)?;
+        let line = format!("plugin test {} --plugin-config {config}", file.display());
+        let output = cluster.pilothouse(&line)?;
+        let printed = String::from_utf8_lossy(&output.stdout).into_owned();
+        Ok((output.status.success(), printed))
+    };
+    let (passed, printed) = report("require-owner", "{}")?;
+    ensure!(passed, "{printed}");
+    ensure!(
+        printed.contains("ok       admission: no-trap-on-hostile-input"),
+        "{printed}"
+    );
+    let (passed, printed) = report("bad-admission", r#"{"behaviour":"append"}"#)?;
+    ensure!(!passed, "{printed}");
+    ensure!(
+        printed.contains("BROKEN   admission: mutation-is-idempotent"),
+        "{printed}"
+    );
+    Ok(())
+}
+
+#[test]
 fn a_dropped_controller_works_on_what_is_there_and_what_comes() -> Result<()> {
     let cluster = Cluster::start()?;
     cluster.kubectl("create namespace early")?;

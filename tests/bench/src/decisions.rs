@@ -1,5 +1,4 @@
-//! Figures of the scheduler with the plugins that ship with it, against an API server in memory:
-//! `cargo run --release -p pilothouse-scheduler --example scheduling`. Needs `cargo xtask build` before.
+//! Scheduling decisions by the plugins that ship with the host, against an API server that takes no time.
 
 use std::{
     sync::{
@@ -9,6 +8,7 @@ use std::{
     time::{Duration, Instant},
 };
 
+use anyhow::{Context, Result, ensure};
 use async_trait::async_trait;
 use bytes::Bytes;
 use pilothouse_api::{Revision, Status};
@@ -16,42 +16,47 @@ use pilothouse_plugin::{
     Cluster, Engine, EngineConfig, Settings,
     cluster::{CallingPlugin, GroupVersionResource, NoCluster},
     scheduler::{Component, Sandboxed},
+    testing,
 };
 use pilothouse_scheduler::{
     Api, Core, Input, NodeInfo, Options, PodEvent, PodInfo, Step, start_with,
 };
 use serde_json::json;
-use tokio::sync::{Notify, mpsc, watch};
+use tokio::{
+    runtime::Runtime,
+    sync::{Notify, mpsc, watch},
+};
 
-const WASM: &str = concat!(
-    env!("CARGO_MANIFEST_DIR"),
-    "/../../target/wasm32-wasip2/plugin/scheduler_defaults.wasm"
-);
+use crate::{print, start::own_resident_kb};
 
-#[tokio::main]
-async fn main() -> Result<(), Box<dyn std::error::Error>> {
-    let wasm = std::fs::read(WASM)?;
-    let engine = Engine::new(EngineConfig::default())?;
-    let quiet: Arc<dyn Cluster> = Arc::new(NoCluster);
-    let component = load(&engine, &wasm, quiet).await?;
-    one_pod_over_all(&component, 5_000).await?;
-    cycles(&component, 5_000).await?;
-    mirrors(&component, 5_000).await?;
-    for (nodes, pods) in [(1_000, 10_000), (5_000, 10_000)] {
-        throughput(&engine, &wasm, nodes, pods).await?;
-    }
-    Ok(())
+/// Decisions about one pod, and pods a second.
+pub(crate) fn decisions() -> Result<()> {
+    Runtime::new()?.block_on(async {
+        let wasm = testing::component("scheduler-defaults");
+        let engine = Engine::new(EngineConfig::default())?;
+        let quiet: Arc<dyn Cluster> = Arc::new(NoCluster);
+        let component = load(&engine, &wasm, quiet).await?;
+        let all = "filter+score of one pod over all 5,000 nodes";
+        decide(&component, 5_000, Some(100), all, "aim 1,000").await?;
+        let sampled = "one decision at 5,000 nodes, sampled";
+        decide(&component, 5_000, None, sampled, "").await?;
+        mirrors(&component, 5_000).await?;
+        for nodes in [1_000, 5_000] {
+            throughput(&engine, &wasm, nodes, 10_000).await?;
+        }
+        Ok(())
+    })
 }
 
 async fn load(
     engine: &Engine,
     wasm: &[u8],
     cluster: Arc<dyn Cluster>,
-) -> Result<Arc<dyn Component>, Box<dyn std::error::Error>> {
+) -> Result<Arc<dyn Component>> {
     let name = "scheduler-defaults";
     let revision =
         pilothouse_plugin::Revision::load(engine, name, wasm, Settings::default(), cluster).await?;
-    let component = Sandboxed::new(&Arc::new(revision)).ok_or("no scheduler plugins in it")?;
+    let component = Sandboxed::new(&Arc::new(revision)).context("no scheduler plugins in it")?;
     Ok(Arc::new(component))
 }
 
@@ -102,24 +107,14 @@ fn core(
     Ok(core)
 }
 
-/// Filter and score by all plugins, with every node looked at.
-async fn one_pod_over_all(component: &Arc<dyn Component>, nodes: usize) -> Result<(), Status> {
-    let label = format!("filter+score of one pod over all {nodes} nodes");
-    decide(component, nodes, Some(100), &label).await
-}
-
-/// The same with the sample that a cluster of this size suggests.
-async fn cycles(component: &Arc<dyn Component>, nodes: usize) -> Result<(), Status> {
-    let label = format!("one decision at {nodes} nodes, sampled");
-    decide(component, nodes, None, &label).await
-}
-
+/// How long decisions take about one pod after the other, `percentage` of the nodes being scored.
 async fn decide(
     component: &Arc<dyn Component>,
     nodes: usize,
     percentage: Option<u32>,
-    label: &str,
-) -> Result<(), Status> {
+    what: &str,
+    note: &str,
+) -> Result<()> {
     let mut core = core(component, nodes, percentage)?;
     let mut times = Vec::new();
     for index in 0..500 {
@@ -127,20 +122,23 @@ async fn decide(
         let started = Instant::now();
         let step = core.schedule_one(0).await;
         times.push(started.elapsed());
-        assert!(matches!(step, Some(Step::Bind(_))), "every pod fits");
+        ensure!(matches!(step, Some(Step::Bind(_))), "a pod did not fit");
     }
     times.remove(0); // it fills the mirror
     times.sort_unstable();
     let at = |share: f64| times[(times.len() as f64 * share) as usize];
-    println!("{label}: p50 {:?}, p99 {:?}", at(0.5), at(0.99));
+    for (name, share) in [("p50", 0.5), ("p99", 0.99)] {
+        let micros = at(share).as_secs_f64() * 1e6;
+        print(&format!("{what}, {name}"), micros, "µs", note);
+    }
     Ok(())
 }
 
 /// What one more component with a mirror of its own costs.
-async fn mirrors(component: &Arc<dyn Component>, nodes: usize) -> Result<(), Status> {
+async fn mirrors(component: &Arc<dyn Component>, nodes: usize) -> Result<()> {
     const COUNT: u32 = 8;
     let mut cores = Vec::new();
-    let before = resident_kib();
+    let before = own_resident_kb()?;
     let started = Instant::now();
     for _ in 0..COUNT {
         let mut core = core(component, nodes, None)?;
@@ -149,18 +147,11 @@ async fn mirrors(component: &Arc<dyn Component>, nodes: usize) -> Result<(), Sta
         cores.push(core);
     }
     let each = started.elapsed() / COUNT;
-    let memory = (resident_kib() - before) / u64::from(COUNT);
-    println!(
-        "an instance with a mirror of {nodes} nodes (and the host's cache): {each:?}, {memory} KiB"
-    );
+    let memory = (own_resident_kb()? - before) / u64::from(COUNT);
+    let what = format!("an instance with a mirror of {nodes} nodes");
+    let note = format!("{memory} KiB with the host's cache");
+    print(&what, each.as_secs_f64() * 1000.0, "ms", &note);
     Ok(())
-}
-
-fn resident_kib() -> u64 {
-    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
-    let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:"));
-    let number = line.and_then(|line| line.split_whitespace().next()?.parse().ok());
-    number.unwrap_or_default()
 }
 
 /// Binds by counting; the scheduler hears of a bound pod as from a watch.
@@ -204,12 +195,7 @@ impl Api for Silent {
 }
 
 /// From the first pod to the last binding.
-async fn throughput(
-    engine: &Engine,
-    wasm: &[u8],
-    nodes: usize,
-    pods: usize,
-) -> Result<(), Box<dyn std::error::Error>> {
+async fn throughput(engine: &Engine, wasm: &[u8], nodes: usize, pods: usize) -> Result<()> {
     let counting = Arc::new(Counting {
         bound: AtomicU64::new(0),
         wanted: pods as u64,
@@ -232,7 +218,8 @@ async fn throughput(
     tokio::time::timeout(Duration::from_secs(120), all).await?;
     let elapsed = started.elapsed();
     let rate = pods as f64 / elapsed.as_secs_f64();
-    println!("{pods} pods on {nodes} nodes: {rate:.0} pods/s");
+    let what = format!("pods decided and bound, {nodes} nodes");
+    print(&what, rate, "pods/s", "");
     handle.stop().await;
     Ok(())
 }
