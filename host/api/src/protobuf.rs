@@ -1,10 +1,12 @@
-//! Protobuf bodies to JSON, for every built-in kind, by the table of facts.
+//! Protobuf bodies from and to JSON, for every built-in kind, by the table of facts.
 //! Source: <https://kubernetes.io/docs/reference/using-api/api-concepts/#protobuf-encoding>
 //!
 //! A body is the bytes `k8s\0` and a `runtime.Unknown`: apiVersion and kind, and the object's own message. Protobuf writes
 //! fields that JSON leaves out when they are zero; those are left out here too. Fields that the table does not know are
 //! skipped, as in JSON.
 
+mod encode;
+mod put;
 #[cfg(test)]
 mod tests;
 mod wire;
@@ -16,6 +18,7 @@ use crate::{
     facts::{self, Field, Kind, Shape, Type},
     gvk::GroupVersionKind,
 };
+pub use encode::{Encoder, from_json, watch_event};
 use wire::{Fields, Payload};
 
 /// What a protobuf body begins with.
@@ -35,11 +38,14 @@ pub enum ProtobufError {
     TooDeep,
     #[error("no kind {kind:?} of version {api_version:?} is known in protobuf")]
     UnknownKind { api_version: String, kind: String },
-    #[error("{0} cannot be read from protobuf")]
+    #[error("{0} is no list")]
     Unsupported(String),
+    /// What is to be written is not what the kind's JSON looks like.
+    #[error("the object cannot be written as protobuf: {0}")]
+    Json(String),
 }
 
-type Result<T> = std::result::Result<T, ProtobufError>;
+type Result<T, E = ProtobufError> = std::result::Result<T, E>;
 
 /// The object of a body as JSON, `apiVersion` and `kind` included.
 pub fn to_json(body: &[u8]) -> Result<Vec<u8>> {
@@ -75,20 +81,16 @@ fn envelope(body: &[u8], depth: usize) -> Result<Value> {
     Ok(Value::Object(object))
 }
 
-/// Options of requests are sent under the version of the resource that they are about.
+/// Kinds of `meta.k8s.io` come under several versions: options under that of their resource, `Status` under `v1`.
 fn schema_of(api_version: &str, kind: &str) -> Option<&'static Type> {
     facts::by_kind(&GroupVersionKind::parse(api_version, kind)).or_else(|| {
-        kind.ends_with("Options")
-            .then(|| facts::by_schema_name(&format!("io.k8s.apimachinery.pkg.apis.meta.v1.{kind}")))
-            .flatten()
+        let name = format!("io.k8s.apimachinery.pkg.apis.meta.v1.{kind}");
+        facts::by_schema_name(&name).filter(|found| found.is_typed)
     })
 }
 
 fn message(schema: &'static Type, bytes: &[u8], depth: usize) -> Result<Map<String, Value>> {
     let depth = depth.checked_sub(1).ok_or(ProtobufError::TooDeep)?;
-    if schema.is_opaque {
-        return Err(ProtobufError::Unsupported(schema.schema_name()));
-    }
     let mut object = Map::new();
     for field in Fields::new(bytes) {
         let (number, payload) = field?;
@@ -171,8 +173,25 @@ fn value(kind: Kind, payload: Payload<'_>, depth: usize) -> Result<Value> {
             let texts = Fields::new(payload.bytes()?).map(|field| field?.1.text().map(Value::from));
             Value::Array(texts.collect::<Result<_>>()?)
         }
-        Kind::Message(inner) => Value::Object(message(inner.get(), payload.bytes()?, depth)?),
+        Kind::Message(inner) => {
+            let inner = inner.get();
+            let object = message(inner, payload.bytes()?, depth)?;
+            match inner.is_opaque {
+                true => chosen(object),
+                false => Value::Object(object),
+            }
+        }
     })
+}
+
+/// The JSON of a choice: the object if there is one, else the list, else whether anything is allowed.
+fn chosen(choices: Map<String, Value>) -> Value {
+    let (objects, others): (Vec<_>, Vec<_>) = choices
+        .into_iter()
+        .map(|(_, value)| value)
+        .partition(Value::is_object);
+    let all = objects.into_iter().chain(others);
+    all.into_iter().next().unwrap_or(Value::Null)
 }
 
 /// What a map's entry holds that has no value.

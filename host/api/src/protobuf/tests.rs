@@ -1,3 +1,5 @@
+mod round_trip;
+
 use serde_json::{Value, json};
 
 use super::*;
@@ -149,6 +151,7 @@ fn durations_are_written_as_go_does() {
     ];
     for (nanos, text) in cases {
         assert_eq!(duration(nanos), text);
+        assert_eq!(encode::duration(text), Some(nanos));
     }
 }
 
@@ -175,4 +178,83 @@ fn damaged_bodies_are_refused() {
             "{wrong:?}"
         );
     }
+}
+
+#[test]
+fn what_is_written_is_what_the_format_says() {
+    let map = json!({
+        "kind": "ConfigMap", "apiVersion": "v1",
+        "metadata": { "name": "a", "labels": { "k": "v" }, "creationTimestamp": null },
+        "data": { "key": "value" }, "immutable": false, "unknown": [1],
+    });
+    let metadata = [
+        field(11, [field(1, "k"), field(2, "v")].concat()),
+        field(1, "a"),
+    ]
+    .concat();
+    let entry = [field(1, "key"), field(2, "value")].concat();
+    let object = [field(2, entry), number(4, 0), field(1, metadata)].concat();
+    let type_meta = [field(1, "v1"), field(2, "ConfigMap")].concat();
+    let expected = [MAGIC, &field(1, type_meta), &field(2, object)].concat();
+    assert_eq!(from_json(map.to_string().as_bytes()), Ok(expected.clone()));
+
+    let length = 10 + 4 + expected.len() as u8;
+    let event = [
+        &[0, 0, 0, length][..],
+        &field(1, "MODIFIED"),
+        &[2 << 3 | 2, expected.len() as u8 + 2],
+        &field(1, &expected),
+    ]
+    .concat();
+    assert_eq!(watch_event("MODIFIED", &expected), event);
+}
+
+#[test]
+fn a_list_is_its_metadata_and_its_items() {
+    let items: Vec<Vec<u8>> = (0..3)
+        .map(|n| json!({ "apiVersion": "v1", "kind": "Secret", "metadata": { "name": format!("s{n}") }, "data": { "k": "AP8=" } }))
+        .map(|secret| secret.to_string().into_bytes())
+        .collect();
+    let metadata = br#"{"resourceVersion":"7","remainingItemCount":0}"#;
+    let encoder = Encoder::new("v1", "SecretList").unwrap();
+    let body = encoder
+        .list(metadata, items.iter().map(Vec::as_slice))
+        .unwrap();
+    let list = read(&body);
+    assert_eq!(list["kind"], "SecretList");
+    assert_eq!(
+        list["metadata"],
+        json!({ "resourceVersion": "7", "remainingItemCount": 0 })
+    );
+    assert_eq!(
+        list["items"][2],
+        json!({ "metadata": { "name": "s2" }, "data": { "k": "AP8=" } })
+    );
+    let of_no_list = Encoder::new("v1", "Secret").unwrap().list(b"{}", []);
+    assert!(
+        matches!(of_no_list, Err(ProtobufError::Unsupported(_))),
+        "{of_no_list:?}"
+    );
+}
+
+#[test]
+fn what_does_not_fit_is_not_written() {
+    let pod = |spec: Value| json!({ "apiVersion": "v1", "kind": "Pod", "spec": spec });
+    let cases = [
+        json!({}),
+        json!({ "apiVersion": "example.com/v1", "kind": "Thing" }),
+        json!([1]),
+        pod(json!("text")),
+        pod(json!({ "containers": {} })),
+        pod(json!({ "nodeSelector": ["a"] })),
+        pod(json!({ "nodeName": 7 })),
+        pod(json!({ "terminationGracePeriodSeconds": "soon" })),
+        pod(json!({ "terminationGracePeriodSeconds": 1.5 })),
+        json!({ "apiVersion": "v1", "kind": "Secret", "data": { "k": "no base64!" } }),
+        json!({ "apiVersion": "v1", "kind": "Secret", "metadata": { "creationTimestamp": "now" } }),
+    ];
+    for case in cases {
+        assert!(from_json(case.to_string().as_bytes()).is_err(), "{case}");
+    }
+    assert!(from_json(b"{").is_err());
 }
