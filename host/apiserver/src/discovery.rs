@@ -163,7 +163,7 @@ impl Discovery {
         if tagged.is_some() {
             response
                 .headers_mut()
-                .insert(header::VARY, HeaderValue::from_static("Accept"));
+                .append(header::VARY, HeaderValue::from_static("Accept"));
         }
         Some(response)
     }
@@ -174,26 +174,22 @@ fn answer_aggregated(
     version: &'static str,
     headers: &HeaderMap,
 ) -> Response<Body> {
-    let known = headers
-        .get(header::IF_NONE_MATCH)
-        .is_some_and(|known| known == tagged.etag);
     let content_type = match version {
         "v2beta1" => "application/json;g=apidiscovery.k8s.io;v=v2beta1;as=APIGroupDiscoveryList",
         _ => "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList",
     };
-    let mut response = match known {
-        true => response::response(304, content_type, Bytes::new()),
-        false if version == "v2beta1" => {
+    let body = match version {
+        "v2beta1" => {
             let text = String::from_utf8_lossy(&tagged.body);
             let beta = text.replacen("apidiscovery.k8s.io/v2", "apidiscovery.k8s.io/v2beta1", 1);
-            response::response(200, content_type, beta)
+            beta.into()
         }
-        false => response::response(200, content_type, tagged.body.clone()),
+        _ => tagged.body.clone(),
     };
-    let headers = response.headers_mut();
-    headers.insert(header::ETAG, tagged.etag.clone());
-    headers.insert(header::VARY, HeaderValue::from_static("Accept"));
-    headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("public"));
+    let response = response::response(200, content_type, body);
+    let mut response = response::tagged(response, &tagged.etag, headers);
+    let cache = HeaderValue::from_static("public");
+    response.headers_mut().insert(header::CACHE_CONTROL, cache);
     response
 }
 

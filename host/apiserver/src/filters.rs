@@ -54,8 +54,8 @@ pub(crate) async fn serve(
             .unwrap_or(HeaderValue::from_static("unknown")),
     };
     // Counting stands outside everything that can refuse, so that refusals are counted too.
-    let labels = Labels::new(state, &info);
-    let measured = state.metrics.begin(&labels, info.is_mutating());
+    let labels = Labels::new(state, &info, headers);
+    let measured = state.metrics.begin(&labels, &query, info.is_mutating());
 
     let way = async {
         // Audit will stand here: before authentication, so that refused callers are recorded.
@@ -85,6 +85,7 @@ pub(crate) async fn serve(
             parts: &parts,
             user,
             audit_id: audit_id.to_str().unwrap_or_default(),
+            labels: &labels,
             deadline: deadline.map(|after| Instant::now() + after),
         };
         let handled = handlers::handle(state, request, body);
@@ -116,7 +117,8 @@ pub(crate) async fn serve(
     headers
         .entry(header::CACHE_CONTROL)
         .or_insert(HeaderValue::from_static("no-cache, private"));
-    measured.end(response.status().as_u16());
+    let bytes = http_body::Body::size_hint(response.body()).exact();
+    measured.end(response.status().as_u16(), bytes);
     response
 }
 

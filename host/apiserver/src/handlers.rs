@@ -7,6 +7,7 @@ mod read;
 mod scale;
 mod view;
 mod watch;
+pub(crate) mod websocket;
 mod write;
 
 use std::sync::Arc;
@@ -17,7 +18,8 @@ use pilothouse_client::{Body, UserInfo};
 
 use crate::{
     body::RequestBody,
-    negotiation::{Negotiated, negotiate},
+    metrics::Labels,
+    negotiation::{Negotiated, Offer, negotiate},
     query::Query,
     registry::{Call, Resource, Subresource},
     request_info::RequestInfo,
@@ -32,6 +34,8 @@ pub(crate) struct Request<'a> {
     pub(crate) parts: &'a Parts,
     pub(crate) user: UserInfo,
     pub(crate) audit_id: &'a str,
+    /// What it is counted under.
+    pub(crate) labels: &'a Labels,
     /// When its time is up; `None` for what stays open.
     pub(crate) deadline: Option<tokio::time::Instant>,
 }
@@ -92,16 +96,23 @@ pub(crate) async fn handle(
     if !info.is_resource {
         return paths::handle(state, &request).await;
     }
-    let negotiated = match negotiate(request.headers(), request.query, true) {
+    let found = match find(state, info) {
+        Err(NoRoute::Path) => return path_not_found(),
+        found => found,
+    };
+    let offer = Offer {
+        views: true,
+        protobuf: found.as_ref().map_or(true, |(of, _)| of.protobuf.is_some()),
+    };
+    let negotiated = match negotiate(request.headers(), request.query, offer) {
         Ok(negotiated) => negotiated,
         Err(status) => return status_response(&status, Negotiated::default(), request.headers()),
     };
-    let outcome = match find(state, info) {
+    let outcome = match found {
         Ok((resource, route)) => {
             dispatch(state, &resource, route, &request, body, negotiated).await
         }
-        Err(NoRoute::Path) => return path_not_found(),
-        Err(NoRoute::Method) => Err(Status::method_not_allowed(
+        Err(_) => Err(Status::method_not_allowed(
             "the server does not allow this method on the requested resource",
         )),
     };

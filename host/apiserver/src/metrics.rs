@@ -1,18 +1,29 @@
 //! Metrics under the names that upstream gives them.
 //! Source: <https://kubernetes.io/docs/reference/instrumentation/metrics/>
 
-use std::{sync::atomic::AtomicI64, time::Instant};
+mod exposition;
 
+use std::{sync::atomic::AtomicU64, time::Instant};
+
+use http::HeaderMap;
 use prometheus_client::{
-    encoding::{EncodeLabelSet, text::encode},
-    metrics::{counter::Counter, family::Family, gauge::Gauge, histogram::Histogram},
-    registry::Registry,
+    encoding::EncodeLabelSet,
+    metrics::{
+        counter::Counter,
+        family::Family,
+        gauge::Gauge,
+        histogram::{Histogram, exponential_buckets},
+    },
+    registry::Registry as Exposed,
 };
 
-use crate::{request_info::RequestInfo, state::State};
+use crate::{
+    body::content_type, query::Query, registry::Registry, request_info::RequestInfo, state::State,
+};
+pub(crate) use exposition::Form;
 
 /// What a request is counted under. Names that are not served are left out: they are the clients' to choose.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Hash, EncodeLabelSet)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
 pub(crate) struct Labels {
     verb: &'static str,
     group: String,
@@ -20,11 +31,14 @@ pub(crate) struct Labels {
     resource: String,
     subresource: String,
     scope: &'static str,
+    component: &'static str,
 }
 
+/// The same for finished requests.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
-struct CodeLabels {
+struct Answered {
     verb: &'static str,
+    dry_run: &'static str,
     group: String,
     version: String,
     resource: String,
@@ -39,47 +53,111 @@ struct RequestKind {
     request_kind: &'static str,
 }
 
+/// A resource of a version.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct Watched {
+    group: String,
+    version: String,
+    resource: String,
+}
+
+/// A resource as it is kept.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct Kept {
+    group: String,
+    resource: String,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct Build {
+    major: &'static str,
+    minor: &'static str,
+    git_version: &'static str,
+}
+
+/// The version of Kubernetes whose API is served, with ours as build metadata.
+pub(crate) const GIT_VERSION: &str = concat!("v1.36.0+pilothouse.", env!("CARGO_PKG_VERSION"));
+
+const SUBRESOURCES: [&str; 9] = [
+    "approval",
+    "binding",
+    "ephemeralcontainers",
+    "eviction",
+    "finalize",
+    "resize",
+    "scale",
+    "status",
+    "token",
+];
+const PATHS: [&str; 10] = [
+    "/",
+    "/api",
+    "/apis",
+    "/healthz",
+    "/livez",
+    "/metrics",
+    "/openapi/v2",
+    "/openapi/v3",
+    "/readyz",
+    "/version",
+];
+
 impl Labels {
     /// The labels of a request.
-    pub(crate) fn new(state: &State, info: &RequestInfo) -> Self {
-        let verb = match info.verb {
-            "get" | "head" => "GET",
-            "list" => "LIST",
-            "watch" => "WATCH",
-            "create" | "post" => "POST",
-            "update" | "put" => "PUT",
-            "patch" => "PATCH",
-            "delete" => "DELETE",
-            "deletecollection" => "DELETECOLLECTION",
-            _ => "other",
+    pub(crate) fn new(state: &State, info: &RequestInfo, headers: &HeaderMap) -> Self {
+        let mut labels = Self {
+            verb: verb(info, headers),
+            group: String::new(),
+            version: String::new(),
+            resource: String::new(),
+            subresource: String::new(),
+            scope: "",
+            component: "apiserver",
         };
-        if state
-            .registry
-            .resource(&info.group, &info.version, &info.resource)
-            .is_none()
-        {
-            return Self {
-                verb,
-                ..Self::default()
-            };
+        let known = |all: &[&str], name: &str| {
+            let found = all.iter().find(|known| **known == name);
+            found.map(|known| (*known).to_owned()).unwrap_or_default()
+        };
+        if !info.is_resource {
+            labels.subresource = known(&PATHS, &info.path);
+            return labels;
         }
-        let known = ["status", "scale", "binding", "eviction", "finalize"];
-        Self {
-            verb,
-            group: info.group.clone(),
-            version: info.version.clone(),
-            resource: info.resource.clone(),
-            subresource: known
-                .iter()
-                .find(|known| info.subresource == **known)
-                .map(|known| (*known).to_owned())
-                .unwrap_or_default(),
-            scope: match (info.name.is_empty(), info.namespace.is_empty()) {
-                (false, _) => "resource",
-                (true, false) => "namespace",
-                (true, true) => "cluster",
-            },
+        let registry = &state.registry;
+        let served = registry.resource(&info.group, &info.version, &info.resource);
+        if served.is_none() {
+            return labels;
         }
+        labels.group.clone_from(&info.group);
+        labels.version.clone_from(&info.version);
+        labels.resource.clone_from(&info.resource);
+        labels.subresource = known(&SUBRESOURCES, &info.subresource);
+        labels.scope = match (info.name.is_empty(), info.namespace.is_empty()) {
+            _ if info.verb == "create" => "resource",
+            (false, _) => "resource",
+            (true, false) => "namespace",
+            (true, true) => "cluster",
+        };
+        labels
+    }
+
+    /// Whether the size of answers is measured.
+    fn is_read(&self) -> bool {
+        matches!(self.verb, "GET" | "LIST")
+    }
+}
+
+fn verb(info: &RequestInfo, headers: &HeaderMap) -> &'static str {
+    match info.verb {
+        "get" | "head" => "GET",
+        "list" => "LIST",
+        "watch" => "WATCH",
+        "create" | "post" => "POST",
+        "update" | "put" => "PUT",
+        "patch" if content_type(headers).starts_with("application/apply-patch+") => "APPLY",
+        "patch" => "PATCH",
+        "delete" => "DELETE",
+        "deletecollection" => "DELETECOLLECTION",
+        _ => "other",
     }
 }
 
@@ -87,84 +165,160 @@ type Histograms = Family<Labels, Histogram, fn() -> Histogram>;
 
 /// All of the server's metrics.
 pub(crate) struct Metrics {
-    registry: Registry,
-    requests: Family<CodeLabels, Counter>,
+    exposed: Exposed,
+    requests: Family<Answered, Counter>,
     durations: Histograms,
+    sizes: Histograms,
     in_flight: Family<RequestKind, Gauge>,
-    watchers: Gauge<i64, AtomicI64>,
+    long_running: Family<Labels, Gauge>,
+    watch_events: Family<Watched, Counter>,
+    objects: Family<Kept, Gauge>,
+    pub(crate) handshake_errors: Counter,
 }
 
+/// Seconds.
 fn duration_buckets() -> Histogram {
     Histogram::new([
-        0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0,
-        60.0,
+        0.005, 0.025, 0.05, 0.1, 0.2, 0.4, 0.6, 0.8, 1.0, 1.25, 1.5, 2.0, 3.0, 4.0, 5.0, 6.0, 8.0,
+        10.0, 15.0, 20.0, 30.0, 45.0, 60.0,
     ])
 }
 
-impl Default for Metrics {
-    fn default() -> Self {
-        let mut registry = Registry::default();
-        let requests: Family<CodeLabels, Counter> = Family::default();
-        let durations: Histograms = Family::new_with_constructor(duration_buckets);
-        let in_flight: Family<RequestKind, Gauge> = Family::default();
-        let watchers = Gauge::default();
-        registry.register(
-            "apiserver_request",
-            "Requests by verb, resource and response code",
-            requests.clone(),
-        );
-        registry.register(
-            "apiserver_request_duration_seconds",
-            "Time to the response's head, of watches to their begin",
-            durations.clone(),
-        );
-        registry.register(
-            "apiserver_current_inflight_requests",
-            "Requests being served, by kind",
-            in_flight.clone(),
-        );
-        registry.register(
-            "apiserver_longrunning_requests",
-            "Open watches",
-            watchers.clone(),
-        );
-        Self {
-            registry,
-            requests,
-            durations,
-            in_flight,
-            watchers,
-        }
-    }
+/// Bytes, from 1 kB to 1 GB.
+fn size_buckets() -> Histogram {
+    Histogram::new(exponential_buckets(1000.0, 10.0, 7))
 }
 
 impl Metrics {
+    /// Nothing has been counted yet; `now` is when the process began to serve.
+    pub(crate) fn new(now: jiff::Timestamp) -> Self {
+        let durations: Histograms = Family::new_with_constructor(duration_buckets);
+        let sizes: Histograms = Family::new_with_constructor(size_buckets);
+        let mut metrics = Self {
+            exposed: Exposed::default(),
+            requests: Family::default(),
+            durations,
+            sizes,
+            in_flight: Family::default(),
+            long_running: Family::default(),
+            watch_events: Family::default(),
+            objects: Family::default(),
+            handshake_errors: Counter::default(),
+        };
+        metrics.expose(now);
+        metrics
+    }
+
+    fn expose(&mut self, now: jiff::Timestamp) {
+        let exposed = &mut self.exposed;
+        exposed.register(
+            "apiserver_request",
+            "Requests by verb, resource and response code",
+            self.requests.clone(),
+        );
+        exposed.register(
+            "apiserver_request_duration_seconds",
+            "Time to the response's head, of watches to their begin",
+            self.durations.clone(),
+        );
+        exposed.register(
+            "apiserver_response_sizes",
+            "Bytes of the answers to reads",
+            self.sizes.clone(),
+        );
+        exposed.register(
+            "apiserver_current_inflight_requests",
+            "Requests being served, by kind",
+            self.in_flight.clone(),
+        );
+        exposed.register(
+            "apiserver_longrunning_requests",
+            "Open watches",
+            self.long_running.clone(),
+        );
+        exposed.register(
+            "apiserver_watch_events",
+            "Events sent to watches",
+            self.watch_events.clone(),
+        );
+        exposed.register(
+            "apiserver_resource_objects",
+            "Stored objects by resource",
+            self.objects.clone(),
+        );
+        exposed.register(
+            "apiserver_tls_handshake_errors",
+            "Connections that ended before any request",
+            self.handshake_errors.clone(),
+        );
+        let build: Family<Build, Gauge> = Family::default();
+        let of = Build {
+            major: "1",
+            minor: "36",
+            git_version: GIT_VERSION,
+        };
+        build.get_or_create(&of).set(1);
+        exposed.register("kubernetes_build_info", "What is running", build);
+        let since: Gauge<f64, AtomicU64> = Gauge::default();
+        since.set(now.as_millisecond() as f64 / 1000.0);
+        exposed.register(
+            "process_start_time_seconds",
+            "When the server began, since the epoch",
+            since,
+        );
+    }
+
     /// A request begins.
-    pub(crate) fn begin<'a>(&'a self, labels: &'a Labels, mutating: bool) -> Measured<'a> {
+    pub(crate) fn begin<'a>(
+        &'a self,
+        labels: &'a Labels,
+        query: &Query,
+        mutating: bool,
+    ) -> Measured<'a> {
         let kind = RequestKind {
             request_kind: if mutating { "mutating" } else { "readOnly" },
         };
         let in_flight = self.in_flight.get_or_create(&kind).clone();
         in_flight.inc();
+        let dry_run = query.all("dryRun").any(|value| value == "All");
         Measured {
             metrics: self,
             labels,
+            dry_run: if dry_run { "All" } else { "" },
             in_flight,
             since: Instant::now(),
         }
     }
 
     /// A watch is open as long as what comes back is kept.
-    pub(crate) fn open_watch(&self) -> OpenWatch {
-        self.watchers.inc();
-        OpenWatch(self.watchers.clone())
+    pub(crate) fn open_watch(&self, labels: &Labels) -> OpenWatch {
+        let open = self.long_running.get_or_create(labels).clone();
+        open.inc();
+        let watched = Watched {
+            group: labels.group.clone(),
+            version: labels.version.clone(),
+            resource: labels.resource.clone(),
+        };
+        OpenWatch {
+            open,
+            events: self.watch_events.get_or_create(&watched).clone(),
+        }
     }
 
-    /// The text form.
-    pub(crate) fn text(&self) -> Result<String, std::fmt::Error> {
-        let mut text = String::new();
-        encode(&mut text, &self.registry)?;
-        Ok(text)
+    /// The text form; what is stored is counted now.
+    pub(crate) fn text(&self, registry: &Registry, form: Form) -> Result<String, std::fmt::Error> {
+        for resource in registry.resources() {
+            if resource.strategy.conversion().is_some() {
+                continue; // counted where it is kept
+            }
+            let kept = Kept {
+                group: resource.info.gvr.group.to_string(),
+                resource: resource.info.gvr.resource.to_string(),
+            };
+            let count = i64::try_from(resource.cache.len()).unwrap_or(i64::MAX);
+            self.objects.get_or_create(&kept).set(count);
+        }
+        exposition::text(&self.exposed, form)
     }
 }
 
@@ -172,29 +326,36 @@ impl Metrics {
 pub(crate) struct Measured<'a> {
     metrics: &'a Metrics,
     labels: &'a Labels,
+    dry_run: &'static str,
     in_flight: Gauge,
     since: Instant,
 }
 
 impl Measured<'_> {
-    /// It has been answered.
-    pub(crate) fn end(self, code: u16) {
-        let labels = self.labels.clone();
-        self.metrics
-            .durations
-            .get_or_create(&labels)
+    /// It has been answered, with a body of so many bytes if that is known.
+    pub(crate) fn end(self, code: u16, bytes: Option<u64>) {
+        let labels = self.labels;
+        let durations = &self.metrics.durations;
+        durations
+            .get_or_create(labels)
             .observe(self.since.elapsed().as_secs_f64());
-        let labels = CodeLabels {
+        if let Some(bytes) = bytes.filter(|_| labels.is_read()) {
+            let sizes = &self.metrics.sizes;
+            sizes.get_or_create(labels).observe(bytes as f64);
+        }
+        let labels = labels.clone();
+        let answered = Answered {
             verb: labels.verb,
+            dry_run: self.dry_run,
             group: labels.group,
             version: labels.version,
             resource: labels.resource,
             subresource: labels.subresource,
             scope: labels.scope,
-            component: "apiserver",
+            component: labels.component,
             code,
         };
-        self.metrics.requests.get_or_create(&labels).inc();
+        self.metrics.requests.get_or_create(&answered).inc();
     }
 }
 
@@ -206,10 +367,20 @@ impl Drop for Measured<'_> {
 
 /// An open watch.
 #[derive(Debug)]
-pub(crate) struct OpenWatch(Gauge<i64, AtomicI64>);
+pub(crate) struct OpenWatch {
+    open: Gauge,
+    events: Counter,
+}
+
+impl OpenWatch {
+    /// So many events have been sent.
+    pub(crate) fn sent(&self, events: u64) {
+        self.events.inc_by(events);
+    }
+}
 
 impl Drop for OpenWatch {
     fn drop(&mut self) {
-        self.0.dec();
+        self.open.dec();
     }
 }

@@ -12,6 +12,7 @@ pub(crate) enum Media {
     #[default]
     Json,
     Yaml,
+    Protobuf,
 }
 
 impl Media {
@@ -19,8 +20,18 @@ impl Media {
         match self {
             Self::Json => "application/json",
             Self::Yaml => "application/yaml",
+            Self::Protobuf => "application/vnd.kubernetes.protobuf",
         }
     }
+}
+
+/// What an endpoint can answer with besides JSON and YAML.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Offer {
+    /// Tables and metadata alone.
+    pub views: bool,
+    /// For kinds that have a protobuf form.
+    pub protobuf: bool,
 }
 
 /// The view asked for by `as=`.
@@ -102,11 +113,11 @@ fn clause(text: &str) -> Option<Clause<'_>> {
     (clause.q > 0.0).then_some(clause)
 }
 
-/// Agrees on a media type and, where `views` are offered, on a view. 406 if nothing that the client takes is offered.
+/// Agrees on a media type and, where views are offered, on a view. 406 if nothing that the client takes is offered.
 pub(crate) fn negotiate(
     headers: &HeaderMap,
     query: &Query,
-    views: bool,
+    offer: Offer,
 ) -> Result<Negotiated, Status> {
     let pretty = wants_pretty(headers, query);
     let clauses = clauses(headers);
@@ -117,10 +128,10 @@ pub(crate) fn negotiate(
         });
     }
     for clause in &clauses {
-        let Some(media) = media(clause.media) else {
+        let Some(media) = media(clause.media, offer) else {
             continue;
         };
-        let Some((view, beta)) = view(clause, views) else {
+        let Some((view, beta)) = view(clause, media, offer) else {
             continue;
         };
         return Ok(Negotiated {
@@ -130,9 +141,12 @@ pub(crate) fn negotiate(
             pretty: pretty || clause.param("pretty") == "1",
         });
     }
-    Err(not_acceptable(
-        "only the following media types are accepted: application/json, application/yaml",
-    ))
+    Err(not_acceptable(match offer.protobuf {
+        true => {
+            "only the following media types are accepted: application/json, application/yaml, application/vnd.kubernetes.protobuf"
+        }
+        false => "only the following media types are accepted: application/json, application/yaml",
+    }))
 }
 
 /// 406.
@@ -140,19 +154,26 @@ pub(crate) fn not_acceptable(message: &str) -> Status {
     Status::new(406, "NotAcceptable", message)
 }
 
-fn media(accepted: &str) -> Option<Media> {
+fn media(accepted: &str, offer: Offer) -> Option<Media> {
     match accepted {
         "*/*" | "application/*" | "application/json" => Some(Media::Json),
         "application/yaml" => Some(Media::Yaml),
+        "application/vnd.kubernetes.protobuf" if offer.protobuf => Some(Media::Protobuf),
         _ => None,
     }
 }
 
-/// The view of a clause; `None` if it asks for one that is not offered.
-fn view(clause: &Clause<'_>, views: bool) -> Option<(View, bool)> {
+/// The view of a clause; `None` if it asks for one that is not offered. Cells of tables are any JSON, so there are none in
+/// protobuf.
+fn view(clause: &Clause<'_>, media: Media, offer: Offer) -> Option<(View, bool)> {
     let (name, group, version) = (clause.param("as"), clause.param("g"), clause.param("v"));
+    let stream = clause.param("stream");
+    let streams = stream.is_empty() || (stream == "watch" && media != Media::Yaml);
+    if !streams || !clause.param("sv").is_empty() {
+        return None;
+    }
     if name.is_empty() {
-        return Some((View::Whole, false));
+        return (group.is_empty() && version.is_empty()).then_some((View::Whole, false));
     }
     let beta = match (group, version) {
         ("meta.k8s.io", "v1") => false,
@@ -160,12 +181,12 @@ fn view(clause: &Clause<'_>, views: bool) -> Option<(View, bool)> {
         _ => return None,
     };
     let view = match name {
-        "Table" => View::Table,
+        "Table" if media != Media::Protobuf => View::Table,
         "PartialObjectMetadata" => View::PartialObject,
         "PartialObjectMetadataList" => View::PartialObjectList,
         _ => return None,
     };
-    views.then_some((view, beta))
+    offer.views.then_some((view, beta))
 }
 
 /// Asked for, or a person with a browser or a command line tool.
@@ -192,8 +213,8 @@ mod tests {
 
     #[test]
     fn clauses_are_tried_in_the_order_of_their_weight() {
-        use Media::{Json, Yaml};
-        // Accept, are views offered, the outcome
+        use Media::{Json, Protobuf, Yaml};
+        // Accept, whether more than JSON and YAML is offered, the outcome
         let cases = [
             ("", true, Some((Json, View::Whole))),
             ("*/*", true, Some((Json, View::Whole))),
@@ -206,9 +227,19 @@ mod tests {
             (
                 "application/vnd.kubernetes.protobuf, application/json",
                 true,
+                Some((Protobuf, View::Whole)),
+            ),
+            (
+                "application/vnd.kubernetes.protobuf, application/json",
+                false,
                 Some((Json, View::Whole)),
             ),
-            ("application/vnd.kubernetes.protobuf", true, None),
+            ("application/vnd.kubernetes.protobuf", false, None),
+            (
+                "application/vnd.kubernetes.protobuf;as=PartialObjectMetadata;v=v1;g=meta.k8s.io",
+                true,
+                Some((Protobuf, View::PartialObject)),
+            ),
             ("text/html", true, None),
             (KUBECTL, true, Some((Json, View::Table))),
             (KUBECTL, false, Some((Json, View::Whole))),
@@ -219,6 +250,15 @@ mod tests {
                 Some((Json, View::Whole)),
             ),
             ("application/json;as=Poem;v=v1;g=meta.k8s.io", true, None),
+            ("application/json;v=v1;g=meta.k8s.io", true, None),
+            ("application/json;sv=v9", true, None),
+            ("application/json;stream=other", true, None),
+            ("application/yaml;stream=watch", true, None),
+            (
+                "application/json;stream=watch;charset=utf-8",
+                true,
+                Some((Json, View::Whole)),
+            ),
             (
                 "application/vnd.kubernetes.protobuf;as=Table;v=v1;g=meta.k8s.io,application/yaml;as=Table;v=v1;g=meta.k8s.io",
                 true,
@@ -230,12 +270,16 @@ mod tests {
                 Some((Json, View::PartialObjectList)),
             ),
         ];
-        for (accept, views, expected) in cases {
+        for (accept, all, expected) in cases {
+            let offer = Offer {
+                views: all,
+                protobuf: all,
+            };
             let mut headers = HeaderMap::new();
             if !accept.is_empty() {
                 headers.insert(header::ACCEPT, HeaderValue::from_static(accept));
             }
-            let found = negotiate(&headers, &Query::default(), views);
+            let found = negotiate(&headers, &Query::default(), offer);
             assert_eq!(found.ok().map(|n| (n.media, n.view)), expected, "{accept}");
         }
     }
@@ -251,7 +295,7 @@ mod tests {
         for (agent, query, pretty) in cases {
             let mut headers = HeaderMap::new();
             headers.insert(header::USER_AGENT, HeaderValue::from_static(agent));
-            let found = negotiate(&headers, &Query::parse(Some(query)), false).unwrap();
+            let found = negotiate(&headers, &Query::parse(Some(query)), Offer::default()).unwrap();
             assert_eq!(found.pretty, pretty, "{agent} {query}");
         }
     }

@@ -1,9 +1,9 @@
-//! `/openapi/v3`: what the registry serves, described for clients.
+//! `/openapi/v2` and `/openapi/v3`: what the registry serves, described for clients.
 //! Source: <https://kubernetes.io/docs/concepts/overview/kubernetes-api/#openapi-v3>
 
 use std::sync::Arc;
 
-use http::{HeaderValue, Response, header};
+use http::{HeaderMap, HeaderValue, Response, header};
 use k8s_openapi::api::{autoscaling::v1::Scale, core::v1::Binding, policy::v1::Eviction};
 use pilothouse_api::{
     GroupVersionKind,
@@ -65,8 +65,8 @@ fn schema(resource: &Resource, kind: &str) -> SchemaProvider {
     }
 }
 
-/// The answer to a path below `/openapi/v3`; `None`: it is not one. The right hash may be kept for a year, a wrong one is
-/// sent to the right one.
+/// The answer to `/openapi/v2` or a path below `/openapi/v3`; `None`: it is neither. The right hash may be kept for a year, a
+/// wrong one is sent to the right one.
 pub(crate) fn answer(
     state: &Arc<State>,
     path: &str,
@@ -74,6 +74,11 @@ pub(crate) fn answer(
     negotiated: Negotiated,
 ) -> Option<Response<Body>> {
     let headers = &request.parts.headers;
+    if path == "/openapi/v2" {
+        let document = state.openapi.v2();
+        let response = response::document(200, document.bytes.clone(), negotiated, headers);
+        return Some(tagged(response, &document.hash, headers));
+    }
     let rest = path.strip_prefix("/openapi/v3")?;
     if rest.is_empty() {
         return Some(response::document(
@@ -98,16 +103,21 @@ pub(crate) fn answer(
         }
         return Some(response);
     }
-    let mut response = response::document(200, document.bytes.clone(), negotiated, headers);
-    let headers = response.headers_mut();
-    if let Ok(etag) = HeaderValue::from_str(&format!("\"{}\"", document.hash)) {
-        headers.insert(header::ETAG, etag);
-    }
+    let response = response::document(200, document.bytes.clone(), negotiated, headers);
+    let mut response = tagged(response, &document.hash, headers);
     if asked.is_some() {
-        headers.insert(
+        response.headers_mut().insert(
             header::CACHE_CONTROL,
             HeaderValue::from_static("public, max-age=31536000, immutable"),
         );
     }
     Some(response)
+}
+
+/// With its hash as entity tag.
+fn tagged(response: Response<Body>, hash: &str, request: &HeaderMap) -> Response<Body> {
+    match HeaderValue::from_str(&format!("\"{hash}\"")) {
+        Ok(etag) => response::tagged(response, &etag, request),
+        Err(_) => response, // a hash is hexadecimal
+    }
 }

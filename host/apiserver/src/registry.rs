@@ -27,7 +27,7 @@ use bytes::Bytes;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use parking_lot::Mutex;
 use pilothouse_api::{
-    GroupVersionKind, GroupVersionResource, ResourceInfo, Revision, SharedObject, Status,
+    GroupVersionKind, GroupVersionResource, ResourceInfo, Revision, SharedObject, Status, protobuf,
 };
 use pilothouse_storage::{KeyValue, Storage, WatchCache};
 
@@ -53,6 +53,8 @@ pub struct Resource {
     pub info: ResourceInfo,
     /// Shared with the other resources that are kept under the same keys.
     pub cache: Arc<WatchCache>,
+    /// `None`: the kind has no protobuf form.
+    pub(crate) protobuf: Option<protobuf::Encoder>,
     /// Only what ships with the server may refuse writes: leases, events, plugins.
     pub exempt_from_user_plugins: bool,
 }
@@ -76,6 +78,7 @@ impl Resource {
             exempt_from_user_plugins: EXEMPT_RESOURCES
                 .iter()
                 .any(|(group, name)| info.gvr.group == *group && info.gvr.resource == *name),
+            protobuf: protobuf::Encoder::new(&info.gvr.api_version(), &info.kind),
             info,
             strategy,
             cache,
@@ -249,6 +252,21 @@ impl Registry {
             .health()
             .await
             .map_err(|error| error.to_string())
+    }
+
+    /// Whether every cache can answer, with the names of those that cannot.
+    pub(crate) fn filled(&self) -> Result<(), String> {
+        let filling = self
+            .all
+            .iter()
+            .filter(|resource| !resource.cache.is_ready());
+        let names: Vec<String> = filling
+            .map(|resource| resource.info.group_resource().to_string())
+            .collect();
+        match names.is_empty() {
+            true => Ok(()),
+            false => Err(format!("caches are filling: {}", names.join(", "))),
+        }
     }
 
     /// Waits until every cache can answer.

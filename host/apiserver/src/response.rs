@@ -6,7 +6,7 @@ use bytes::Bytes;
 use flate2::{Compression, write::GzEncoder};
 use http::{HeaderMap, HeaderValue, Response, StatusCode, header};
 use http_body_util::{BodyExt, Full};
-use pilothouse_api::Status;
+use pilothouse_api::{Status, protobuf};
 use pilothouse_client::Body;
 use serde_json::Value;
 
@@ -37,6 +37,29 @@ pub(crate) fn response(
     response
 }
 
+/// A document that clients may keep: with its entity tag (quotes included), and only that if they have it already.
+pub(crate) fn tagged(
+    mut document: Response<Body>,
+    etag: &HeaderValue,
+    request: &HeaderMap,
+) -> Response<Body> {
+    let known = request.get_all(header::IF_NONE_MATCH).iter();
+    let known = known
+        .filter_map(|tags| tags.to_str().ok())
+        .flat_map(|tags| tags.split(','))
+        .map(|tag| tag.trim().trim_start_matches("W/"))
+        .any(|tag| tag == "*" || tag.as_bytes() == etag.as_bytes());
+    if known {
+        *document.status_mut() = StatusCode::NOT_MODIFIED;
+        *document.body_mut() = whole(Bytes::new());
+        document.headers_mut().remove(header::CONTENT_ENCODING);
+    }
+    let headers = document.headers_mut();
+    headers.insert(header::ETAG, etag.clone());
+    headers.append(header::VARY, HeaderValue::from_static("Accept"));
+    document
+}
+
 /// Plain text.
 pub(crate) fn text(code: u16, text: impl Into<Bytes>) -> Response<Body> {
     response(code, "text/plain; charset=utf-8", text)
@@ -47,33 +70,39 @@ pub(crate) fn path_not_found() -> Response<Body> {
     text(404, "404 page not found\n")
 }
 
-/// A JSON document as the client wants it: as it is, indented, or as YAML; compressed if that pays.
+/// A JSON document as the client wants it: as it is, indented, as YAML or as protobuf; compressed if that pays. What cannot be
+/// written so goes out as JSON.
 pub(crate) fn document(
     code: u16,
     json: Bytes,
     negotiated: Negotiated,
     request: &HeaderMap,
 ) -> Response<Body> {
-    let json = match (negotiated.media, negotiated.pretty) {
-        (Media::Json, false) => json,
-        (media, _) => match reformat(&json, media) {
-            Ok(text) => text.into(),
-            Err(error) => {
-                return status_response(&Status::internal(error), Negotiated::default(), request);
-            }
-        },
-    };
-    if json.len() > GZIP_FROM_BYTES && accepts_gzip(request) {
-        let mut encoder = GzEncoder::new(Vec::with_capacity(json.len() / 4), Compression::fast());
-        if encoder.write_all(&json).is_ok()
+    if (negotiated.media, negotiated.pretty) == (Media::Json, false) {
+        return encoded(code, json, Media::Json, request);
+    }
+    match reformat(&json, negotiated.media) {
+        Ok(body) => encoded(code, body.into(), negotiated.media, request),
+        Err(error) => {
+            tracing::error!(%error, media = ?negotiated.media, "an answer goes out as JSON");
+            encoded(code, json, Media::Json, request)
+        }
+    }
+}
+
+/// A body in its final form, compressed if that pays.
+pub(crate) fn encoded(code: u16, body: Bytes, media: Media, request: &HeaderMap) -> Response<Body> {
+    if body.len() > GZIP_FROM_BYTES && accepts_gzip(request) {
+        let mut encoder = GzEncoder::new(Vec::with_capacity(body.len() / 4), Compression::fast());
+        if encoder.write_all(&body).is_ok()
             && let Ok(compressed) = encoder.finish()
         {
-            let mut response = response(code, negotiated.media.content_type(), compressed);
+            let mut response = response(code, media.content_type(), compressed);
             mark_gzip(response.headers_mut());
             return response;
         }
     }
-    response(code, negotiated.media.content_type(), json)
+    response(code, media.content_type(), body)
 }
 
 /// A refusal, in the media type agreed on or else in JSON.
@@ -112,16 +141,20 @@ pub(crate) fn accepts_gzip(request: &HeaderMap) -> bool {
 /// Marks a body as compressed.
 pub(crate) fn mark_gzip(headers: &mut HeaderMap) {
     headers.insert(header::CONTENT_ENCODING, HeaderValue::from_static("gzip"));
-    headers.insert(header::VARY, HeaderValue::from_static("Accept-Encoding"));
+    headers.append(header::VARY, HeaderValue::from_static("Accept-Encoding"));
 }
 
-/// Indented JSON, or YAML.
-fn reformat(json: &[u8], media: Media) -> io::Result<String> {
-    let value: Value = serde_json::from_slice(json)?;
-    match media {
-        Media::Json => Ok(serde_json::to_string_pretty(&value)? + "\n"),
-        Media::Yaml => serde_saphyr::to_string(&value).map_err(io::Error::other),
+/// Indented JSON, YAML, or protobuf.
+fn reformat(json: &[u8], media: Media) -> io::Result<Vec<u8>> {
+    if media == Media::Protobuf {
+        return protobuf::from_json(json).map_err(io::Error::other);
     }
+    let value: Value = serde_json::from_slice(json)?;
+    let text = match media {
+        Media::Yaml => serde_saphyr::to_string(&value).map_err(io::Error::other)?,
+        _ => serde_json::to_string_pretty(&value)? + "\n",
+    };
+    Ok(text.into_bytes())
 }
 
 /// `Warning` headers: deduplicated, and once they are more than 4,096 characters in all, each cut to 256.

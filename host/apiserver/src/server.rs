@@ -12,14 +12,13 @@ use std::{
     time::Duration,
 };
 
-use hyper::{
-    body::Incoming,
-    server::conn::{http1, http2},
-    service::service_fn,
-};
+use hyper::{body::Incoming, server::conn::http2, service::service_fn};
 use hyper_util::{
     rt::{TokioExecutor, TokioIo, TokioTimer},
-    server::graceful::{GracefulShutdown, Watcher},
+    server::{
+        conn::auto,
+        graceful::{GracefulShutdown, Watcher},
+    },
 };
 use k8s_openapi::api::core::v1::Service;
 use pilothouse_api::{Kind, Status};
@@ -162,7 +161,7 @@ impl ApiServer {
             openapi: openapi::describe(&registry),
             registry: registry.clone(),
             authenticator,
-            metrics: Metrics::default(),
+            metrics: Metrics::new(environment.now()),
             environment,
             stopping: CancellationToken::new(),
         });
@@ -272,8 +271,14 @@ async fn connection(state: Arc<State>, stream: TcpStream, acceptor: TlsAcceptor,
     let _ = stream.set_nodelay(true); // only speed depends on it
     let stream = match tokio::time::timeout(HANDSHAKE, acceptor.accept(stream)).await {
         Ok(Ok(stream)) => stream,
-        Ok(Err(error)) => return tracing::debug!(%error, "TLS handshake failed"),
-        Err(_) => return tracing::debug!("TLS handshake took too long"),
+        Ok(Err(error)) => {
+            state.metrics.handshake_errors.inc();
+            return tracing::debug!(%error, "TLS handshake failed");
+        }
+        Err(_) => {
+            state.metrics.handshake_errors.inc();
+            return tracing::debug!("TLS handshake took too long");
+        }
     };
     let certificate = peer_user(&stream).map(Arc::new);
     let http2 = stream.get_ref().1.alpn_protocol() == Some(b"h2");
@@ -295,12 +300,15 @@ async fn connection(state: Arc<State>, stream: TcpStream, acceptor: TlsAcceptor,
                 .initial_stream_window_size(STREAM_WINDOW)
                 .initial_connection_window_size(CONNECTION_WINDOW)
                 .keep_alive_interval(Duration::from_secs(30));
-            watcher.watch(builder.serve_connection(io, service)).await
+            let served = watcher.watch(builder.serve_connection(io, service)).await;
+            served.map_err(|error| error.to_string())
         }
         false => {
-            let mut builder = http1::Builder::new();
-            builder.timer(TokioTimer::new());
-            watcher.watch(builder.serve_connection(io, service)).await
+            let mut builder = auto::Builder::new(TokioExecutor::new()).http1_only();
+            builder.http1().timer(TokioTimer::new());
+            let connection = builder.serve_connection_with_upgrades(io, service); // to WebSockets
+            let served = watcher.watch(connection).await;
+            served.map_err(|error| error.to_string())
         }
     };
     if let Err(error) = ended {

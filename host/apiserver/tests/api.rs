@@ -3,6 +3,10 @@
 #[path = "api/harness.rs"]
 mod harness;
 
+#[path = "api/consistency.rs"]
+mod consistency;
+#[path = "api/decoders.rs"]
+mod decoders;
 #[path = "api/delete.rs"]
 mod delete;
 #[path = "api/discovery.rs"]
@@ -15,6 +19,8 @@ mod lists;
 mod patch;
 #[path = "api/pods.rs"]
 mod pods;
+#[path = "api/protobuf.rs"]
+mod protobuf_encoding;
 #[path = "api/tls.rs"]
 mod tls;
 #[path = "api/watch.rs"]

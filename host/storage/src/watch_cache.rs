@@ -211,6 +211,16 @@ impl WatchCache {
         Ok((Some(object), response.revision))
     }
 
+    /// How many objects there are; none while the cache is not ready.
+    pub fn len(&self) -> usize {
+        self.shared.state.read().objects.size()
+    }
+
+    /// Whether there are none.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
     /// All objects, or those of a namespace, in the order of their keys. Costs nothing until it is read.
     pub fn list(&self, namespace: Option<&str>) -> Result<CacheList, CacheError> {
         let state = self.shared.ready_state()?;

@@ -3,6 +3,7 @@
 
 use std::{collections::HashMap, io, path::Path};
 
+use base64::{Engine, engine::general_purpose::URL_SAFE_NO_PAD};
 use http::HeaderMap;
 use parking_lot::RwLock;
 use pilothouse_api::Status;
@@ -10,11 +11,16 @@ use pilothouse_client::UserInfo;
 use sha2::{Digest, Sha256};
 use x509_parser::prelude::{FromDer, X509Certificate};
 
+use crate::handlers::websocket;
+
 /// Paths that anybody may read.
 const OPEN_PATHS: [&str; 4] = ["/healthz", "/livez", "/readyz", "/version"];
 
 /// The user that nobody has shown to be anybody else.
 const ANONYMOUS: &str = "system:anonymous";
+
+/// What the WebSocket protocol that is a token begins with.
+const BEARER_PROTOCOL: &str = "base64url.bearer.authorization.k8s.io.";
 
 /// Bearer tokens by digest, so that looking one up tells nothing about the others.
 #[derive(Debug, Default)]
@@ -60,6 +66,12 @@ impl Authenticator {
         Ok(())
     }
 
+    fn user_of(&self, token: &str) -> Result<UserInfo, Status> {
+        let tokens = self.tokens.read();
+        let user = tokens.get(&digest(token)).cloned();
+        user.ok_or_else(Status::unauthorized)
+    }
+
     /// The user of a request: that of its token if it has one, else that of the connection's certificate. A wrong token is
     /// 401 whatever the certificate; so is nobody, except on the open paths.
     pub(crate) fn authenticate(
@@ -74,11 +86,12 @@ impl Authenticator {
                 .ok()
                 .and_then(bearer)
                 .ok_or_else(Status::unauthorized)?;
-            let tokens = self.tokens.read();
-            return tokens
-                .get(&digest(token))
-                .cloned()
-                .ok_or_else(Status::unauthorized);
+            return self.user_of(token);
+        }
+        if websocket::is_asked_for(headers)
+            && let Some(token) = protocol_token(headers)?
+        {
+            return self.user_of(&token);
         }
         if let Some(user) = certificate {
             return Ok(user.clone());
@@ -92,6 +105,31 @@ impl Authenticator {
             false => Err(Status::unauthorized()),
         }
     }
+}
+
+/// Browsers cannot set headers of a WebSocket, but protocols: the token is one of them, `base64url` without padding.
+/// It must not stand alone, for the server has to choose another one.
+fn protocol_token(headers: &HeaderMap) -> Result<Option<String>, Status> {
+    let offered = headers.get_all(http::header::SEC_WEBSOCKET_PROTOCOL);
+    let offered = offered.iter().filter_map(|value| value.to_str().ok());
+    let (tokens, others): (Vec<&str>, Vec<&str>) = offered
+        .flat_map(|value| value.split(','))
+        .map(str::trim)
+        .partition(|protocol| is_bearer_protocol(protocol));
+    match (tokens.as_slice(), others.is_empty()) {
+        ([], _) => Ok(None),
+        ([token], false) => {
+            let token = URL_SAFE_NO_PAD.decode(&token[BEARER_PROTOCOL.len()..]).ok();
+            let token = token.and_then(|token| String::from_utf8(token).ok());
+            token.map(Some).ok_or_else(Status::unauthorized)
+        }
+        _ => Err(Status::unauthorized()),
+    }
+}
+
+/// Whether a WebSocket protocol is a token.
+pub(crate) fn is_bearer_protocol(protocol: &str) -> bool {
+    protocol.starts_with(BEARER_PROTOCOL)
 }
 
 /// Whether anybody may read a path: health and version, and the single checks below health.
@@ -176,6 +214,38 @@ mod tests {
         assert_eq!(bob.groups, ["system:authenticated"]);
         std::fs::write(file.path(), "only-a-token\n").unwrap();
         assert!(authenticator.read_token_file(file.path()).is_err());
+    }
+
+    #[test]
+    fn a_token_may_come_as_a_websocket_protocol() {
+        let authenticator = Authenticator::default();
+        authenticator.register_token("secret", UserInfo::new("alice", &[]));
+        let token = format!("{BEARER_PROTOCOL}{}", URL_SAFE_NO_PAD.encode("secret"));
+        let wrong = format!("{BEARER_PROTOCOL}{}", URL_SAFE_NO_PAD.encode("guess"));
+        let odd = format!("{BEARER_PROTOCOL}!");
+        // the offered protocols, whether it is a WebSocket, the user or nothing
+        let cases = [
+            (format!("{token}, json.example"), true, Some("alice")),
+            (format!("json.example,{token}"), true, Some("alice")),
+            (format!("json.example,{token}"), false, None),
+            (token.clone(), true, None),
+            (format!("{token}, {token}, x"), true, None),
+            (format!("{wrong}, x"), true, None),
+            (format!("{odd}, x"), true, None),
+            ("x".to_owned(), true, None),
+        ];
+        for (protocols, is_websocket, user) in cases {
+            let mut headers = HeaderMap::new();
+            let protocols = HeaderValue::from_str(&protocols).unwrap();
+            headers.insert("sec-websocket-protocol", protocols.clone());
+            if is_websocket {
+                headers.insert("connection", HeaderValue::from_static("Upgrade"));
+                headers.insert("upgrade", HeaderValue::from_static("websocket"));
+            }
+            let found = authenticator.authenticate(&headers, None, "/api/v1/pods");
+            let found = found.ok().map(|user| user.name);
+            assert_eq!(found.as_deref(), user, "{protocols:?}");
+        }
     }
 
     #[test]

@@ -9,8 +9,10 @@ use pilothouse_client::Body;
 use super::Request;
 use crate::{response, state::State};
 
-/// The names of the checks in their order; `readyz` has all of them.
-const CHECKS: [&str; 3] = ["ping", "storage", "shutdown"];
+/// The names of the checks in their order, which are upstream's: probes exclude them by name. `readyz` has all of them.
+/// `etcd` is the storage, whichever engine it is.
+const CHECKS: [&str; 4] = ["ping", "etcd", "informer-sync", "shutdown"];
+const ALIVE: usize = 2;
 
 /// The answer to a health path; `None`: it is not one.
 pub(crate) async fn answer(
@@ -24,7 +26,7 @@ pub(crate) async fn answer(
     };
     let checks: &[&str] = match endpoint {
         "readyz" => &CHECKS,
-        "healthz" | "livez" => &CHECKS[..2],
+        "healthz" | "livez" => &CHECKS[..ALIVE],
         _ => return None,
     };
     if let Some(check) = check {
@@ -52,16 +54,37 @@ pub(crate) async fn answer(
             }
         }
     }
-    Some(match (failed, request.query.optional_flag("verbose")) {
+    report.push_str(&unknown(&excluded, checks));
+    let verbose = request.query.all("verbose").next().is_some();
+    Some(match (failed, verbose) {
         (true, _) => response::text(500, format!("{report}{endpoint} check failed\n")),
-        (false, Some(true)) => response::text(200, format!("{report}{endpoint} check passed\n")),
-        (false, _) => response::text(200, "ok"),
+        (false, true) => response::text(200, format!("{report}{endpoint} check passed\n")),
+        (false, false) => response::text(200, "ok"),
     })
+}
+
+/// A line about what cannot be excluded, if anything.
+fn unknown(excluded: &[&str], checks: &[&str]) -> String {
+    let mut names: Vec<String> = excluded
+        .iter()
+        .filter(|name| !checks.contains(name))
+        .map(|name| format!("{name:?}"))
+        .collect();
+    names.sort_unstable();
+    names.dedup();
+    match names.is_empty() {
+        true => String::new(),
+        false => format!(
+            "warn: some health checks cannot be excluded: no matches for {}\n",
+            names.join(",")
+        ),
+    }
 }
 
 async fn run(state: &State, check: &str) -> Result<(), String> {
     match check {
-        "storage" => state.registry.health().await,
+        "etcd" => state.registry.health().await,
+        "informer-sync" => state.registry.filled(),
         "shutdown" if state.stopping.is_cancelled() => {
             Err("the server is shutting down".to_owned())
         }

@@ -10,7 +10,8 @@ use serde_json::json;
 
 use super::{Request, health};
 use crate::{
-    negotiation::{Negotiated, negotiate},
+    metrics::{Form, GIT_VERSION},
+    negotiation::{Media, Negotiated, Offer, negotiate},
     openapi,
     response::{self, path_not_found, status_response},
     state::State,
@@ -28,7 +29,12 @@ pub(crate) async fn handle(state: &Arc<State>, request: &Request<'_>) -> Respons
             .discovery
             .answer(path, headers, Negotiated::default())
             .is_some();
-        if !known && !matches!(path, "/version" | "/metrics" | "") {
+        if !known
+            && !matches!(
+                path,
+                "/version" | "/metrics" | "/openapi/v2" | "/openapi/v3" | ""
+            )
+        {
             return path_not_found();
         }
         let status = Status::method_not_allowed(
@@ -36,22 +42,27 @@ pub(crate) async fn handle(state: &Arc<State>, request: &Request<'_>) -> Respons
         );
         return status_response(&status, Negotiated::default(), headers);
     }
-    let negotiated = negotiate(headers, request.query, false).unwrap_or_default();
+    let offer = Offer {
+        views: false,
+        protobuf: true,
+    };
+    let negotiated = negotiate(headers, request.query, offer).unwrap_or_default();
     if let Some(response) = state.discovery.answer(path, headers, negotiated) {
         return response;
     }
-    if let Some(response) = openapi::answer(state, path, request, negotiated) {
+    // the others are JSON, whatever the client would rather have
+    let json = Negotiated {
+        media: Media::Json,
+        ..negotiated
+    };
+    if let Some(response) = openapi::answer(state, path, request, json) {
         return response;
     }
     match path {
-        "" => response::document(200, paths(), negotiated, headers),
-        "/version" => response::document(200, version(), negotiated, headers),
-        "/metrics" => match state.metrics.text() {
-            Ok(text) => response::response(
-                200,
-                "application/openmetrics-text; version=1.0.0; charset=utf-8",
-                text,
-            ),
+        "" => response::document(200, paths(), json, headers),
+        "/version" => response::document(200, version(), json, headers),
+        "/metrics" => match state.metrics.text(&state.registry, Form::of(headers)) {
+            Ok(text) => response::response(200, Form::of(headers).content_type(), text),
             Err(error) => status_response(&Status::internal(error), Negotiated::default(), headers),
         },
         _ => path_not_found(),
@@ -74,12 +85,11 @@ fn paths() -> Bytes {
     json!({ "paths": paths }).to_string().into()
 }
 
-/// The version of Kubernetes whose API is served, with ours as build metadata.
 fn version() -> Bytes {
     json!({
         "major": "1",
         "minor": "36",
-        "gitVersion": concat!("v1.36.0+pilothouse.", env!("CARGO_PKG_VERSION")),
+        "gitVersion": GIT_VERSION,
         "gitCommit": "",
         "gitTreeState": "clean",
         "buildDate": "1970-01-01T00:00:00Z",

@@ -11,7 +11,7 @@ use flate2::{Compression, write::GzEncoder};
 use http::{HeaderValue, Response, header};
 use http_body::{Frame, SizeHint};
 use http_body_util::BodyExt;
-use pilothouse_api::{SharedObject, Status};
+use pilothouse_api::{SharedObject, Status, protobuf::Encoder};
 use pilothouse_client::Body;
 use serde_json::json;
 
@@ -106,6 +106,15 @@ pub(crate) fn answer_list(
             let compress = accepts_gzip(request.headers());
             Ok(stream(ListBody::new(resource, page), compress))
         }
+        (View::Whole, Media::Protobuf, _) => {
+            let body = protobuf_list(resource, &page)?;
+            Ok(response::encoded(
+                200,
+                body,
+                Media::Protobuf,
+                request.headers(),
+            ))
+        }
         _ => {
             let body = match negotiated.view {
                 View::Table => table(state, resource, request, negotiated, &page)?,
@@ -155,6 +164,20 @@ fn partial_list(negotiated: Negotiated, page: &Page) -> Result<Bytes, Status> {
     }
     body.put_slice(b"]}");
     Ok(body.freeze())
+}
+
+fn protobuf_list(resource: &Resource, page: &Page) -> Result<Bytes, Status> {
+    let info = &resource.info;
+    let encoder = Encoder::new(&info.gvr.api_version(), &format!("{}List", info.kind));
+    let encoder = encoder.ok_or_else(|| {
+        Status::internal(format!("{} has no list in protobuf", info.kind)) // the table has a list for every kind
+    })?;
+    let metadata = list_metadata(page).to_string();
+    let items = page.items.iter().map(|item| &item.bytes[..]);
+    encoder
+        .list(metadata.as_bytes(), items)
+        .map(Bytes::from)
+        .map_err(Status::internal)
 }
 
 fn list_metadata(page: &Page) -> serde_json::Value {

@@ -1,4 +1,4 @@
-//! WATCH: JSON events, one after the other, as long as both sides like.
+//! WATCH: events in JSON or protobuf, one after the other, as long as both sides like.
 //! Source: <https://kubernetes.io/docs/reference/using-api/api-concepts/#efficient-detection-of-changes>
 //!
 //! ```text
@@ -17,7 +17,7 @@ use futures::{FutureExt, Stream, StreamExt, stream};
 use http::{HeaderValue, Response, header};
 use http_body::Frame;
 use http_body_util::{BodyExt, StreamBody};
-use pilothouse_api::{FieldSelector, Revision, SharedObject, Status};
+use pilothouse_api::{FieldSelector, Revision, SharedObject, Status, protobuf};
 use pilothouse_client::Body;
 use pilothouse_storage::{CacheError, CacheEvent, CacheWatch, EventType, watch_cache::CacheBatch};
 use serde_json::json;
@@ -27,6 +27,7 @@ use tokio_util::sync::CancellationToken;
 use super::{
     Request,
     view::{self, IncludeObject},
+    websocket,
 };
 use crate::{
     environment::{Environment, whole_seconds},
@@ -58,15 +59,23 @@ pub(crate) async fn watch(
     if negotiated.view == View::PartialObjectList {
         return Err(view::not_a_list());
     }
-    if negotiated.media != Media::Json {
+    if negotiated.media == Media::Yaml {
         return Err(crate::negotiation::not_acceptable(
-            "only the following media types are accepted for a watch: application/json",
+            "only the following media types are accepted for a watch: application/json, application/vnd.kubernetes.protobuf",
         ));
     }
     let options = ListOptions::parse(request.query, true)?;
     let mut selection = Selection::parse(resource, &request.info.namespace, &options)?;
-    if request.info.named && selection.fields.is_everything() {
-        selection.fields = FieldSelector::name(&request.info.name); // the old form, .../watch/.../pods/x
+    if request.info.named {
+        // the old form, .../watch/.../pods/x
+        let name = &request.info.name;
+        if selection.fields.is_everything() {
+            selection.fields = FieldSelector::name(name);
+        } else if selection.fields.exact("metadata.name") != Some(name) {
+            return Err(Status::bad_request(
+                "fieldSelector metadata.name doesn't match requested name",
+            ));
+        }
     }
     let writer = Writer {
         resource: resource.clone(),
@@ -78,21 +87,37 @@ pub(crate) async fn watch(
     let timeout = options
         .timeout
         .unwrap_or_else(|| default_timeout(&*state.environment));
-    let watching = begin(state, resource, selection, &options, writer, timeout).await;
+    let open = state.metrics.open_watch(request.labels);
+    let watching = begin(
+        state,
+        resource,
+        selection,
+        &options,
+        writer,
+        (timeout, open),
+    )
+    .await;
     let pieces = match watching {
         Ok(watching) => watching.into_stream().left_stream(),
-        // what is too old to begin from is told in the stream, with the code 200 in front
-        Err(status) if status.is_expired() => {
-            let piece = error_event(&status);
-            stream::once(async move { Ok(Frame::data(piece)) }).right_stream()
+        // what is too old to begin from or does not come is told in the stream, with the code 200 in front
+        Err(status) if status.is_expired() || status.code == 504 => {
+            let piece = error_event(&status, negotiated.media);
+            stream::once(async move { piece }).right_stream()
         }
         Err(status) => return Err(status),
     };
-    let mut response = Response::new(StreamBody::new(pieces).boxed_unsync());
+    if websocket::is_asked_for(request.headers()) {
+        return websocket::upgrade(request.parts, negotiated.media, pieces);
+    }
+    let frames = pieces.map(|piece| Ok(Frame::data(piece)));
+    let mut response = Response::new(StreamBody::new(frames).boxed_unsync());
     let headers = response.headers_mut();
     headers.insert(
         header::CONTENT_TYPE,
-        HeaderValue::from_static(Media::Json.content_type()),
+        HeaderValue::from_static(match negotiated.media {
+            Media::Protobuf => "application/vnd.kubernetes.protobuf;stream=watch",
+            media => media.content_type(),
+        }),
     );
     Ok(response)
 }
@@ -109,7 +134,7 @@ async fn begin(
     selection: Selection,
     options: &ListOptions,
     mut writer: Writer,
-    timeout: Duration,
+    (timeout, open): (Duration, OpenWatch),
 ) -> Result<Watching, Status> {
     let registry = &state.registry;
     let asked = revision_of(&options.resource_version)?;
@@ -129,15 +154,12 @@ async fn begin(
             for object in &page.items {
                 writer.object(&mut first, EventType::Added, object)?;
             }
-            if options.send_initial_events && options.allow_bookmarks {
-                writer.bookmark(&mut first, page.revision, true);
+            if options.allow_bookmarks {
+                writer.bookmark(&mut first, page.revision, true)?;
             }
             page.revision
         }
-        (false, Some(revision)) => {
-            resource.catch_up(start).await?;
-            revision
-        }
+        (false, Some(revision)) => revision, // if it is yet to come, so is what follows it
         (false, None) => {
             resource.catch_up(asked).await?;
             resource.cache.revision()
@@ -157,7 +179,7 @@ async fn begin(
         end_at: now + timeout,
         stopping: state.stopping.clone(),
         ended: false,
-        _open: state.metrics.open_watch(),
+        open,
     })
 }
 
@@ -174,7 +196,7 @@ struct Watching {
     end_at: Instant,
     stopping: CancellationToken,
     ended: bool,
-    _open: OpenWatch,
+    open: OpenWatch,
 }
 
 /// What happened while waiting.
@@ -185,10 +207,10 @@ enum Step {
 }
 
 impl Watching {
-    fn into_stream(self) -> impl Stream<Item = Result<Frame<Bytes>, std::io::Error>> + Send {
+    fn into_stream(self) -> impl Stream<Item = Bytes> + Send {
         stream::unfold(self, |mut watching| async move {
             let piece = watching.next().await?;
-            Some((Ok(Frame::data(piece)), watching))
+            Some((piece, watching))
         })
     }
 
@@ -204,8 +226,10 @@ impl Watching {
                 Step::Bookmark => {
                     // the newer the better, but an older one will do
                     let _ = self.writer.resource.cache.catch_up(BOOKMARK_WAIT).await;
-                    self.writer
-                        .bookmark(&mut piece, self.changes.position(), false);
+                    let position = self.changes.position();
+                    if let Err(status) = self.writer.bookmark(&mut piece, position, false) {
+                        self.fail(&mut piece, &status);
+                    }
                 }
                 Step::End => self.ended = true,
             }
@@ -237,21 +261,26 @@ impl Watching {
         let mut next = Some(changes);
         while let Some(changes) = next {
             let written = changes.map_err(errors::from_cache).and_then(|batch| {
+                self.open.sent(batch.events.len() as u64);
                 batch
                     .events
                     .iter()
                     .try_for_each(|event| self.write(piece, event))
             });
             if let Err(status) = written {
-                piece.extend_from_slice(&error_event(&status));
-                self.ended = true;
-                return;
+                return self.fail(piece, &status);
             }
             next = match piece.len() < PIECE_BYTES {
                 true => self.changes.next().now_or_never(),
                 false => None,
             };
         }
+    }
+
+    /// Ends with a reason.
+    fn fail(&mut self, piece: &mut BytesMut, status: &Status) {
+        piece.extend_from_slice(&error_event(status, self.writer.negotiated.media));
+        self.ended = true;
     }
 
     /// One change as this watch's selection sees it.
@@ -300,7 +329,22 @@ impl Writer {
         event: &CacheEvent,
     ) -> Result<(), Status> {
         if self.negotiated.view == View::Whole && self.resource.strategy.conversion().is_none() {
-            piece.extend_from_slice(&event.frame(kind));
+            let shared = match self.negotiated.media {
+                Media::Protobuf => {
+                    let make = |object: &SharedObject| {
+                        let frame = protobuf_frame(kind.as_str(), &object.bytes);
+                        frame
+                            .inspect_err(|error| tracing::error!(%error, "encoding an event"))
+                            .ok()
+                    };
+                    let why = "an event cannot be written as protobuf";
+                    event
+                        .encoded(kind, make)
+                        .ok_or_else(|| Status::internal(why))?
+                }
+                _ => event.frame(kind),
+            };
+            piece.extend_from_slice(&shared);
             return Ok(());
         }
         let shown = match kind {
@@ -323,7 +367,15 @@ impl Writer {
             View::PartialObject | View::PartialObjectList => view::partial(bytes, self.negotiated)?,
             View::Whole => bytes.clone(),
         };
-        frame(piece, kind.as_str(), &shown);
+        self.frame(piece, kind.as_str(), &shown)
+    }
+
+    /// One event in the media type agreed on.
+    fn frame(&self, piece: &mut BytesMut, kind: &str, object: &[u8]) -> Result<(), Status> {
+        match self.negotiated.media {
+            Media::Protobuf => piece.extend_from_slice(&protobuf_frame(kind, object)?),
+            _ => json_frame(piece, kind, object),
+        }
         Ok(())
     }
 
@@ -346,7 +398,12 @@ impl Writer {
     }
 
     /// How far the client is. In a table it is a row like another.
-    fn bookmark(&mut self, piece: &mut BytesMut, revision: Revision, initial_events_end: bool) {
+    fn bookmark(
+        &mut self,
+        piece: &mut BytesMut,
+        revision: Revision,
+        initial_events_end: bool,
+    ) -> Result<(), Status> {
         let mut metadata = json!({ "resourceVersion": revision.to_string() });
         if initial_events_end {
             metadata["annotations"] = json!({ "k8s.io/initial-events-end": "true" });
@@ -357,7 +414,15 @@ impl Writer {
             View::Table => {
                 let mut table = view::table_head(&self.resource, self.negotiated, false);
                 table["metadata"]["resourceVersion"] = json!(revision.to_string());
-                table["rows"] = json!([{ "cells": [], "object": object }]);
+                let shown = match self.include {
+                    IncludeObject::Object => object,
+                    _ => json!({
+                        "kind": "PartialObjectMetadata",
+                        "apiVersion": self.negotiated.view_version(),
+                        "metadata": metadata,
+                    }),
+                };
+                table["rows"] = json!([{ "cells": [], "object": shown }]);
                 table
             }
             View::PartialObject | View::PartialObjectList => json!({
@@ -367,11 +432,16 @@ impl Writer {
             }),
             View::Whole => object,
         };
-        frame(piece, "BOOKMARK", document.to_string().as_bytes());
+        self.frame(piece, "BOOKMARK", document.to_string().as_bytes())
     }
 }
 
-fn frame(piece: &mut BytesMut, kind: &str, object: &[u8]) {
+fn protobuf_frame(kind: &str, object: &[u8]) -> Result<Bytes, Status> {
+    let body = protobuf::from_json(object).map_err(Status::internal)?;
+    Ok(protobuf::watch_event(kind, &body).into())
+}
+
+fn json_frame(piece: &mut BytesMut, kind: &str, object: &[u8]) {
     piece.reserve(object.len() + 40);
     piece.put_slice(b"{\"type\":\"");
     piece.put_slice(kind.as_bytes());
@@ -381,8 +451,14 @@ fn frame(piece: &mut BytesMut, kind: &str, object: &[u8]) {
 }
 
 /// An event that ends a watch with a reason.
-fn error_event(status: &Status) -> Bytes {
+fn error_event(status: &Status, media: Media) -> Bytes {
+    let json = status.to_json();
+    if media == Media::Protobuf
+        && let Ok(frame) = protobuf_frame("ERROR", &json)
+    {
+        return frame;
+    }
     let mut piece = BytesMut::new();
-    frame(&mut piece, "ERROR", &status.to_json());
+    json_frame(&mut piece, "ERROR", &json);
     piece.freeze()
 }

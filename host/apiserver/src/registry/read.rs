@@ -93,15 +93,31 @@ impl Token {
     }
 
     fn decode(text: &str) -> Result<Self, Status> {
-        let invalid = |why: &str| Status::bad_request(format!("continue key is not valid: {why}"));
+        let invalid = |why: &str| {
+            Status::bad_request(format!(
+                "invalid continue token: continue key is not valid: {why}"
+            ))
+        };
         let json = URL_SAFE_NO_PAD
             .decode(text.trim_end_matches('='))
             .map_err(|error| invalid(&error.to_string()))?;
         let token: Self =
             serde_json::from_slice(&json).map_err(|error| invalid(&error.to_string()))?;
-        match (token.v.as_str(), token.rv, token.start.is_empty()) {
-            (TOKEN_VERSION, -1 | 1.., false) => Ok(token),
-            (TOKEN_VERSION, ..) => Err(invalid("incorrect encoded start resourceVersion or key")),
+        // a key that climbs out of its prefix is nobody's
+        let climbs = token
+            .start
+            .trim_start_matches('/')
+            .split('/')
+            .any(|part| matches!(part, "" | "." | ".."));
+        match (token.v.as_str(), token.rv) {
+            (TOKEN_VERSION, 0) => Err(invalid(
+                "incorrect encoded start resourceVersion (version meta.k8s.io/v1)",
+            )),
+            (TOKEN_VERSION, _) if token.start.is_empty() => {
+                Err(invalid("encoded start key empty (version meta.k8s.io/v1)"))
+            }
+            (TOKEN_VERSION, _) if climbs => Err(invalid(&token.start)),
+            (TOKEN_VERSION, _) => Ok(token),
             _ => Err(invalid("server does not recognize this encoded version")),
         }
     }
@@ -336,13 +352,22 @@ mod tests {
     fn tokens_are_read_back_and_others_refused() {
         let token = Token::decode(&Token::encode(5, "default/a\0")).unwrap();
         assert_eq!((token.rv, token.start.as_str()), (5, "default/a\0"));
-        assert!(Token::decode(&Token::encode(-1, "x")).is_ok());
+        for fine in [
+            Token::encode(-1, "x"),
+            Token::encode(-7, "x"),
+            Token::encode(1, "/a/b"),
+        ] {
+            assert!(Token::decode(&fine).is_ok());
+        }
         let other = URL_SAFE_NO_PAD.encode(br#"{"v":"meta.k8s.io/v9","rv":5,"start":"x"}"#);
         for wrong in [
             "",
             "!",
             &Token::encode(0, "x"),
             &Token::encode(5, ""),
+            &Token::encode(5, "../secrets/a"),
+            &Token::encode(5, "default//a"),
+            &Token::encode(5, "default/./a"),
             &other,
         ] {
             assert_eq!(Token::decode(wrong).unwrap_err().code, 400, "{wrong}");

@@ -130,7 +130,9 @@ async fn health_version_and_metrics_are_there() {
     }
     let verbose = api.get("/readyz?verbose").await.text();
     assert!(
-        verbose.contains("[+]storage ok\n") && verbose.ends_with("readyz check passed\n"),
+        verbose.contains("[+]etcd ok\n")
+            && verbose.contains("[+]informer-sync ok\n")
+            && verbose.ends_with("readyz check passed\n"),
         "{verbose}"
     );
     assert_eq!(api.get("/readyz/nothing").await.code, 404);
@@ -172,6 +174,120 @@ async fn schemas_are_hashed() {
     let wrong = api.get("/openapi/v3/apis/apps/v1?hash=00").await;
     assert_eq!((wrong.code, wrong.header("location")), (301, url));
     assert_eq!(api.get("/openapi/v3/apis/none/v1").await.code, 404);
+}
+
+#[tokio::test]
+async fn documents_that_are_known_are_not_sent_again() {
+    let api = Api::start().await;
+    for path in ["/openapi/v2", "/openapi/v3/api/v1"] {
+        let document = api.get(path).await;
+        assert_eq!(document.code, 200, "{path}");
+        assert!(document.header("vary").contains("Accept"), "{path}");
+        let etag = document.header("etag").to_owned();
+        for (known, code) in [
+            (etag.as_str(), 304),
+            ("\"other\"", 200),
+            (&format!("\"x\", W/{etag}"), 304),
+        ] {
+            let again = api.send("GET", path, &[("if-none-match", known)], "").await;
+            assert_eq!(
+                (again.code, again.body.is_empty()),
+                (code, code == 304),
+                "{path} {known}"
+            );
+            assert_eq!(again.header("etag"), etag, "{path}");
+        }
+    }
+    let v2 = api.get("/openapi/v2").await.expect(200);
+    assert_eq!(v2["swagger"], "2.0");
+    let paths = v2["paths"].as_object().unwrap();
+    assert!(paths.contains_key("/apis/apps/v1/namespaces/{namespace}/deployments/{name}/scale"));
+}
+
+#[tokio::test]
+async fn checks_are_excluded_by_name() {
+    let api = Api::start().await;
+    let report = api
+        .get("/readyz?verbose&exclude=etcd&exclude=unknown")
+        .await;
+    let expected = "[+]ping ok\n[+]etcd excluded: ok\n[+]informer-sync ok\n[+]shutdown ok\n\
+        warn: some health checks cannot be excluded: no matches for \"unknown\"\nreadyz check passed\n";
+    assert_eq!((report.code, report.text().as_str()), (200, expected));
+    let live = api.get("/livez?verbose=false").await.text();
+    assert_eq!(live, "[+]ping ok\n[+]etcd ok\nlivez check passed\n");
+    for (path, code) in [
+        ("/readyz/etcd", 200),
+        ("/readyz/shutdown", 200),
+        ("/livez/shutdown", 404),
+    ] {
+        assert_eq!(api.get(path).await.code, code, "{path}");
+    }
+}
+
+#[tokio::test]
+async fn metrics_have_the_names_that_dashboards_ask_for() {
+    let api = Api::start().await;
+    let path = "/api/v1/namespaces/default/configmaps";
+    let map = json!({ "metadata": { "name": "a" } });
+    api.post(path, map.clone()).await.expect(201);
+    api.post(&format!("{path}?dryRun=All"), map)
+        .await
+        .expect(409);
+    api.get(path).await.expect(200);
+    let mut watch = api.watch(&format!("{path}?watch=1"), &[]).await;
+    watch.next().await.unwrap();
+    api.delete(&format!("{path}/a")).await.expect(200);
+    watch.next().await.unwrap();
+    let answer = api.get("/metrics").await;
+    assert_eq!(
+        answer.header("content-type"),
+        "text/plain; version=0.0.4; charset=utf-8"
+    );
+    let text = answer.text();
+    let of = |labels: &str| format!("group=\"\",version=\"v1\",resource=\"configmaps\"{labels}");
+    let lines = [
+        "# TYPE apiserver_request_total counter".to_owned(),
+        format!(
+            "apiserver_request_total{{verb=\"POST\",dry_run=\"\",{},code=\"201\"}} 1",
+            of(",subresource=\"\",scope=\"resource\",component=\"apiserver\"")
+        ),
+        format!(
+            "apiserver_request_total{{verb=\"POST\",dry_run=\"All\",{},code=\"409\"}} 1",
+            of(",subresource=\"\",scope=\"resource\",component=\"apiserver\"")
+        ),
+        format!(
+            "apiserver_response_sizes_count{{verb=\"LIST\",{}}} 1",
+            of(",subresource=\"\",scope=\"namespace\",component=\"apiserver\"")
+        ),
+        format!(
+            "apiserver_request_duration_seconds_count{{verb=\"LIST\",{}}} 1",
+            of(",subresource=\"\",scope=\"namespace\",component=\"apiserver\"")
+        ),
+        format!(
+            "apiserver_longrunning_requests{{verb=\"WATCH\",{}}} 1",
+            of(",subresource=\"\",scope=\"namespace\",component=\"apiserver\"")
+        ),
+        format!("apiserver_watch_events_total{{{}}} 1", of("")),
+        "apiserver_resource_objects{group=\"\",resource=\"configmaps\"} 0".to_owned(),
+        "apiserver_current_inflight_requests{request_kind=\"mutating\"} 0".to_owned(),
+    ];
+    for line in &lines {
+        assert!(
+            text.lines().any(|found| found == line),
+            "{line} is missing in\n{text}"
+        );
+    }
+    assert!(
+        text.contains("kubernetes_build_info{major=\"1\",minor=\"36\","),
+        "{text}"
+    );
+    let wanted = [("accept", "application/openmetrics-text")];
+    let open = api.send("GET", "/metrics", &wanted, "").await;
+    assert!(
+        open.header("content-type")
+            .starts_with("application/openmetrics-text")
+    );
+    assert!(open.text().ends_with("# EOF\n"));
 }
 
 #[tokio::test]

@@ -127,6 +127,12 @@ impl Api {
         Self::on(dir, Arc::new(NoAdmission)).await
     }
 
+    /// Makes storage forget everything but the present.
+    pub(crate) async fn forget_history(&self) {
+        let now = self.storage.current_revision().await.unwrap();
+        self.storage.compact(now).await.unwrap();
+    }
+
     /// Sends a request and gives back its head, with the body still to be read.
     pub(crate) async fn open(
         &self,
@@ -134,7 +140,7 @@ impl Api {
         method: &str,
         path: &str,
         headers: &[(&str, &str)],
-        body: &str,
+        body: &[u8],
     ) -> http::Response<Body> {
         let mut request = Request::builder()
             .method(Method::from_bytes(method.as_bytes()).unwrap())
@@ -142,9 +148,7 @@ impl Api {
         for (name, value) in headers {
             request = request.header(*name, *value);
         }
-        let request = request
-            .body(Bytes::copy_from_slice(body.as_bytes()))
-            .unwrap();
+        let request = request.body(Bytes::copy_from_slice(body)).unwrap();
         self.transport.send(user, request).await.unwrap()
     }
 
@@ -156,10 +160,23 @@ impl Api {
         headers: &[(&str, &str)],
         body: &str,
     ) -> Answer {
-        let (head, body) = self
-            .open(user, method, path, headers, body)
-            .await
-            .into_parts();
+        let response = self.open(user, method, path, headers, body.as_bytes());
+        Self::read(response.await).await
+    }
+
+    /// Sends what is no text.
+    pub(crate) async fn send_bytes(
+        &self,
+        method: &str,
+        path: &str,
+        headers: &[(&str, &str)],
+        body: &[u8],
+    ) -> Answer {
+        Self::read(self.open(&self.user, method, path, headers, body).await).await
+    }
+
+    async fn read(response: http::Response<Body>) -> Answer {
+        let (head, body) = response.into_parts();
         Answer {
             code: head.status.as_u16(),
             headers: head.headers,
@@ -207,7 +224,7 @@ impl Api {
 
     /// Opens a watch.
     pub(crate) async fn watch(&self, path: &str, headers: &[(&str, &str)]) -> Watch {
-        let response = self.open(&self.user, "GET", path, headers, "").await;
+        let response = self.open(&self.user, "GET", path, headers, b"").await;
         assert_eq!(response.status(), 200);
         assert_eq!(response.headers()["content-type"], "application/json");
         Watch {

@@ -411,25 +411,3 @@ async fn unknown_fields_follow_field_validation() {
     let patched = api.patch(&path, "merge", json!({ "colour": "blue" })).await;
     patched.refused(422, "Invalid", "unknown field \"colour\"");
 }
-
-#[tokio::test]
-async fn bodies_may_be_protobuf() {
-    let api = Api::start().await;
-    let field = |number: u8, bytes: &[u8]| [&[number << 3 | 2, bytes.len() as u8], bytes].concat();
-    let meta = [field(1, b"v1"), field(2, b"ConfigMap")].concat();
-    let entry = [field(1, b"key"), field(2, b"value")].concat();
-    let map = [field(1, &field(1, b"proto")), field(2, &entry)].concat();
-    let body = [&b"k8s\0"[..], &field(1, &meta), &field(2, &map)].concat();
-    let body = String::from_utf8(body).unwrap();
-    let headers = [
-        ("content-type", "application/vnd.kubernetes.protobuf"),
-        (
-            "accept",
-            "application/vnd.kubernetes.protobuf,application/json",
-        ),
-    ];
-    let created = api.send("POST", MAPS, &headers, &body).await.expect(201);
-    assert_eq!(created["data"], json!({ "key": "value" }));
-    let damaged = api.send("POST", MAPS, &headers, &body[..20]).await;
-    damaged.refused(400, "BadRequest", "protobuf");
-}

@@ -142,6 +142,98 @@ async fn the_past_can_be_read_and_the_future_not() {
 }
 
 #[tokio::test]
+async fn every_combination_of_options_has_its_answer() {
+    let api = with_maps(3).await;
+    let old = api.get(MAPS).await.expect(200);
+    let old = old["metadata"]["resourceVersion"]
+        .as_str()
+        .unwrap()
+        .to_owned();
+    api.delete(&format!("{MAPS}/m0")).await.expect(200);
+    let first = api.get(&format!("{MAPS}?limit=1")).await.expect(200);
+    let token = first["metadata"]["continue"].as_str().unwrap().to_owned();
+    let (now, before, invalid) = (vec!["m1", "m2"], vec!["m0", "m1", "m2"], Vec::new());
+    let at = format!("resourceVersion={old}");
+    let (exact, not_older) = (
+        "resourceVersionMatch=Exact",
+        "resourceVersionMatch=NotOlderThan",
+    );
+    // options, code, names
+    let cases = [
+        (String::new(), 200, &now[..]),
+        ("limit=-1".to_owned(), 200, &now),
+        ("limit=0".to_owned(), 200, &now),
+        ("limit=1".to_owned(), 200, &now[..1]),
+        ("resourceVersion=0".to_owned(), 200, &now),
+        ("resourceVersion=0&limit=1".to_owned(), 200, &now),
+        (format!("resourceVersion=0&limit=1&{not_older}"), 200, &now),
+        (format!("resourceVersion=0&{exact}"), 422, &invalid),
+        (at.clone(), 200, &now),
+        (format!("{at}&limit=1"), 200, &before[..1]),
+        (format!("{at}&{exact}"), 200, &before),
+        (format!("{at}&{exact}&limit=2"), 200, &before[..2]),
+        (format!("{at}&{not_older}"), 200, &now),
+        (format!("{at}&{not_older}&limit=1"), 200, &now[..1]),
+        (exact.to_owned(), 422, &invalid),
+        (not_older.to_owned(), 422, &invalid),
+        (format!("{at}&resourceVersionMatch=Never"), 422, &invalid),
+        (format!("continue={token}"), 200, &now[1..]),
+        (format!("continue={token}&limit=1"), 200, &now[1..]),
+        (
+            format!("continue={token}&resourceVersion=0"),
+            200,
+            &now[1..],
+        ),
+        (format!("continue={token}&{at}"), 400, &invalid),
+        (format!("continue={token}&{at}&{exact}"), 422, &invalid),
+        ("continue=nonsense".to_owned(), 400, &invalid),
+        ("sendInitialEvents=true".to_owned(), 422, &invalid),
+        (
+            format!("sendInitialEvents=false&{at}&{not_older}"),
+            422,
+            &invalid,
+        ),
+    ];
+    for (options, code, expected) in cases {
+        let answer = api.get(&format!("{MAPS}?{options}")).await;
+        let list = answer.expect(code);
+        if code == 200 {
+            assert_eq!(names(&list), *expected, "{options}");
+            let more = options.contains("limit=1")
+                && !options.contains("resourceVersion=0")
+                && !options.contains("continue");
+            let more = more || options.ends_with("limit=2");
+            assert_eq!(list["metadata"]["continue"].is_string(), more, "{options}");
+            assert_eq!(
+                list["metadata"]["remainingItemCount"].is_number(),
+                more,
+                "{options}"
+            );
+        }
+    }
+}
+
+#[tokio::test]
+async fn the_token_of_a_forgotten_list_is_exchanged_for_one_that_goes_on() {
+    let api = with_maps(3).await;
+    let first = api.get(&format!("{MAPS}?limit=1")).await.expect(200);
+    let token = first["metadata"]["continue"].as_str().unwrap();
+    api.delete(&format!("{MAPS}/m1")).await.expect(200);
+    api.forget_history().await;
+    let refusal = api.get(&format!("{MAPS}?limit=1&continue={token}")).await;
+    let refusal = refusal.refused(410, "Expired", "too old to display a consistent list");
+    let next = refusal["metadata"]["continue"].as_str().unwrap();
+    let rest = api
+        .get(&format!("{MAPS}?limit=1&continue={next}"))
+        .await
+        .expect(200);
+    assert_eq!(names(&rest), ["m2"]);
+    let old = first["metadata"]["resourceVersion"].as_str().unwrap();
+    let exact = format!("{MAPS}?resourceVersion={old}&resourceVersionMatch=Exact");
+    api.get(&exact).await.refused(410, "Expired", "too old");
+}
+
+#[tokio::test]
 async fn a_revision_that_does_not_come_is_a_timeout() {
     let api = with_maps(1).await;
     let answer = api.get(&format!("{MAPS}/m0?resourceVersion=999999")).await;

@@ -12,8 +12,11 @@ use rustls::{
     crypto::ring,
     pki_types::{CertificateDer, PrivateKeyDer, ServerName, pem::PemObject},
 };
-use tokio::net::TcpStream;
-use tokio_rustls::TlsConnector;
+use tokio::{
+    io::{AsyncReadExt, AsyncWriteExt},
+    net::TcpStream,
+};
+use tokio_rustls::{TlsConnector, client::TlsStream};
 
 use crate::harness::{Api, MAPS, config_map};
 
@@ -50,6 +53,14 @@ fn client(dir: &Path, who: &Who<'_>, http2: bool) -> ClientConfig {
     config
 }
 
+/// A connection after its handshake.
+async fn connect(api: &Api, who: &Who<'_>, http2: bool) -> TokioIo<TlsStream<TcpStream>> {
+    let connector = TlsConnector::from(Arc::new(client(api.dir.path(), who, http2)));
+    let stream = TcpStream::connect(api.server.address()).await.unwrap();
+    let name = ServerName::try_from("localhost").unwrap();
+    TokioIo::new(connector.connect(name, stream).await.unwrap())
+}
+
 /// One request over its own connection.
 async fn request(
     api: &Api,
@@ -59,10 +70,7 @@ async fn request(
     path: &str,
     body: &str,
 ) -> (u16, String) {
-    let connector = TlsConnector::from(Arc::new(client(api.dir.path(), &who, http2)));
-    let stream = TcpStream::connect(api.server.address()).await.unwrap();
-    let name = ServerName::try_from("localhost").unwrap();
-    let io = TokioIo::new(connector.connect(name, stream).await.unwrap());
+    let io = connect(api, &who, http2).await;
     let mut request = Request::builder().method(method);
     if let Who::Token(token) = who {
         request = request.header("authorization", format!("Bearer {token}"));
@@ -141,6 +149,143 @@ async fn certificates_and_tokens_say_who_it_is() {
             200
         );
     }
+}
+
+/// A watch over a WebSocket.
+struct WebSocket(TokioIo<hyper::upgrade::Upgraded>);
+
+impl WebSocket {
+    /// Shakes hands; the answer is the protocol that the server chose, or the code of its refusal.
+    async fn open(
+        api: &Api,
+        who: Who<'_>,
+        path: &str,
+        headers: &[(&str, &str)],
+    ) -> Result<(Self, String), u16> {
+        let io = connect(api, &who, false).await;
+        let (mut sender, connection) = hyper::client::conn::http1::handshake(io).await.unwrap();
+        tokio::spawn(connection.with_upgrades());
+        let mut request = Request::get(path)
+            .header("host", "localhost")
+            .header("connection", "Upgrade")
+            .header("upgrade", "websocket")
+            .header("sec-websocket-version", "13")
+            .header("sec-websocket-key", "dGhlIHNhbXBsZSBub25jZQ==");
+        for (name, value) in headers {
+            request = request.header(*name, *value);
+        }
+        let request = request.body(Full::new(Bytes::new())).unwrap();
+        let response = sender.send_request(request).await.unwrap();
+        if response.status() != 101 {
+            return Err(response.status().as_u16());
+        }
+        assert_eq!(
+            response.headers()["sec-websocket-accept"],
+            "s3pPLMBiTxaQ9kYGzzhZRbK+xOo="
+        );
+        let protocol = response.headers().get("sec-websocket-protocol");
+        let protocol = protocol.map_or("", |p| p.to_str().unwrap()).to_owned();
+        let upgraded = hyper::upgrade::on(response).await.unwrap();
+        Ok((Self(TokioIo::new(upgraded)), protocol))
+    }
+
+    /// The kind and the data of the next frame.
+    async fn next(&mut self) -> (u8, Vec<u8>) {
+        let kind = self.0.read_u8().await.unwrap();
+        let length = match self.0.read_u8().await.unwrap() {
+            126 => u64::from(self.0.read_u16().await.unwrap()),
+            127 => self.0.read_u64().await.unwrap(),
+            short => u64::from(short),
+        };
+        let mut data = vec![0; length as usize];
+        self.0.read_exact(&mut data).await.unwrap();
+        (kind & 0x0f, data)
+    }
+
+    async fn event(&mut self) -> (String, String) {
+        let (kind, data) = self.next().await;
+        assert_eq!(kind, 1, "JSON is text");
+        let event: serde_json::Value = serde_json::from_slice(&data).unwrap();
+        let text = |value: &serde_json::Value| value.as_str().unwrap().to_owned();
+        (
+            text(&event["type"]),
+            text(&event["object"]["metadata"]["name"]),
+        )
+    }
+}
+
+#[tokio::test]
+async fn a_watch_may_come_over_a_websocket() {
+    let api = Api::start().await;
+    for name in ["a", "b"] {
+        api.post(MAPS, config_map(name, "1")).await.expect(201);
+    }
+    let path = format!("{MAPS}?watch=1");
+    let added = |name: &str| ("ADDED".to_owned(), name.to_owned());
+    let (mut watch, _) = WebSocket::open(&api, Who::Admin, &path, &[])
+        .await
+        .ok()
+        .unwrap();
+    // events that are ready together still come one a frame
+    assert_eq!(watch.event().await, added("a"));
+    assert_eq!(watch.event().await, added("b"));
+    api.post(MAPS, config_map("c", "1")).await.expect(201);
+    assert_eq!(watch.event().await, added("c"));
+    // a ping, masked with zeros, is answered; a close ends it
+    watch
+        .0
+        .write_all(&[0x89, 0x82, 0, 0, 0, 0, b'h', b'i'])
+        .await
+        .unwrap();
+    assert_eq!(watch.next().await, (10, b"hi".to_vec()));
+    watch.0.write_all(&[0x88, 0x80, 0, 0, 0, 0]).await.unwrap();
+    assert_eq!(watch.next().await.0, 8);
+
+    let accept = [("accept", "application/vnd.kubernetes.protobuf")];
+    let (mut binary, _) = WebSocket::open(&api, Who::Admin, &path, &accept)
+        .await
+        .ok()
+        .unwrap();
+    let (kind, data) = binary.next().await;
+    assert_eq!((kind, &data[..7]), (2, &b"\x0a\x05ADDED"[..]));
+    let (mut short, _) = WebSocket::open(
+        &api,
+        Who::Admin,
+        &format!("{path}&timeoutSeconds=1&resourceVersion=5"),
+        &[],
+    )
+    .await
+    .ok()
+    .unwrap();
+    while short.next().await.0 != 8 {}
+}
+
+#[tokio::test]
+async fn a_websocket_may_bring_its_token_along() {
+    let api = Api::start().await;
+    api.server
+        .register_token("secret", UserInfo::new("root", &["system:masters"]));
+    let path = format!("{MAPS}?watch=1");
+    // base64url of the token; the server chooses the other protocol
+    let right = "base64url.bearer.authorization.k8s.io.c2VjcmV0, json.example";
+    let wrong = "base64url.bearer.authorization.k8s.io.d3Jvbmc, json.example";
+    let headers = [("sec-websocket-protocol", right)];
+    let (_, chosen) = WebSocket::open(&api, Who::Nobody, &path, &headers)
+        .await
+        .ok()
+        .unwrap();
+    assert_eq!(chosen, "json.example");
+    let headers = [("sec-websocket-protocol", wrong)];
+    assert_eq!(
+        WebSocket::open(&api, Who::Nobody, &path, &headers)
+            .await
+            .err(),
+        Some(401)
+    );
+    assert_eq!(
+        WebSocket::open(&api, Who::Nobody, &path, &[]).await.err(),
+        Some(401)
+    );
 }
 
 #[tokio::test]

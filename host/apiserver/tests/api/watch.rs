@@ -96,6 +96,151 @@ async fn a_streaming_list_ends_with_an_annotated_bookmark() {
 }
 
 #[tokio::test]
+async fn every_combination_of_options_begins_where_it_should() {
+    let api = Api::start().await;
+    api.post(MAPS, config_map("a", "1")).await.expect(201);
+    let at = format!("resourceVersion={}", revision(&api).await);
+    api.post(MAPS, config_map("b", "1")).await.expect(201);
+    let (streamed, resumed) = (
+        "sendInitialEvents=true&resourceVersionMatch=NotOlderThan",
+        "sendInitialEvents=false&resourceVersionMatch=NotOlderThan",
+    );
+    let bookmarks = "allowWatchBookmarks=true";
+    let all = ["a", "b"];
+    // options, what comes before `c`, whether the end of it is marked
+    let cases = [
+        (String::new(), &all[..], false),
+        (bookmarks.to_owned(), &all, true),
+        ("resourceVersion=0".to_owned(), &all, false),
+        (format!("resourceVersion=0&{bookmarks}"), &all, true),
+        (at.clone(), &all[1..], false),
+        (format!("{at}&{bookmarks}"), &all[1..], false),
+        (streamed.to_owned(), &all, false),
+        (format!("{streamed}&{bookmarks}"), &all, true),
+        (format!("{streamed}&{bookmarks}&{at}"), &all, true),
+        (
+            format!("{streamed}&{bookmarks}&resourceVersion=0"),
+            &all,
+            true,
+        ),
+        (resumed.to_owned(), &[], false),
+        (format!("{resumed}&{bookmarks}"), &[], false),
+        (format!("{resumed}&{bookmarks}&{at}"), &all[1..], false),
+    ];
+    let mut watches = Vec::new();
+    for (options, ..) in &cases {
+        watches.push(api.watch(&format!("{MAPS}?watch=1&{options}"), &[]).await);
+    }
+    api.post(MAPS, config_map("c", "1")).await.expect(201);
+    for ((options, names, marked), watch) in cases.iter().zip(&mut watches) {
+        for name in *names {
+            assert_eq!(watch.event().await, event("ADDED", name), "{options}");
+        }
+        if *marked {
+            let end = watch.next().await.unwrap();
+            let annotations = &end["object"]["metadata"]["annotations"];
+            assert_eq!(
+                annotations["k8s.io/initial-events-end"], "true",
+                "{options}"
+            );
+        }
+        assert_eq!(watch.event().await, event("ADDED", "c"), "{options}");
+    }
+}
+
+#[tokio::test]
+async fn a_watch_of_the_future_waits_for_it() {
+    let api = Api::start().await;
+    let now: u64 = revision(&api).await.parse().unwrap();
+    let path = format!("{MAPS}?watch=1&resourceVersion={}", now + 2);
+    let mut watch = api.watch(&path, &[]).await;
+    for name in ["a", "b", "c"] {
+        api.post(MAPS, config_map(name, "1")).await.expect(201);
+    }
+    assert_eq!(watch.event().await, event("ADDED", "c"));
+    // who wants to begin with what is there at that time is told that it does not come
+    let path = format!(
+        "{MAPS}?watch=1&sendInitialEvents=true&resourceVersionMatch=NotOlderThan&resourceVersion={}",
+        now + 1000
+    );
+    let mut watch = api.watch(&path, &[]).await;
+    let error = watch.next().await.unwrap();
+    assert_eq!(
+        (
+            &error["type"],
+            &error["object"]["code"],
+            &error["object"]["details"]["causes"][0]["reason"]
+        ),
+        (
+            &json!("ERROR"),
+            &json!(504),
+            &json!("ResourceVersionTooLarge")
+        )
+    );
+    assert_eq!(watch.next().await, None);
+}
+
+#[tokio::test]
+async fn the_old_form_of_a_watch_names_one_object() {
+    let api = Api::start().await;
+    for name in ["a", "b"] {
+        api.post(MAPS, config_map(name, "1")).await.expect(201);
+    }
+    let old = "/api/v1/watch/namespaces/default/configmaps/b";
+    let mut watch = api
+        .watch(&format!("{old}?fieldSelector=metadata.name%3Db"), &[])
+        .await;
+    assert_eq!(watch.event().await, event("ADDED", "b"));
+    let other = api
+        .get(&format!("{old}?fieldSelector=metadata.name%3Da"))
+        .await;
+    other.refused(400, "BadRequest", "doesn't match requested name");
+    let yaml = [("accept", "application/yaml")];
+    let refused = api.send("GET", &format!("{MAPS}?watch=1"), &yaml, "").await;
+    assert_eq!(refused.code, 406);
+}
+
+#[tokio::test]
+async fn metadata_and_tables_can_be_watched() {
+    let api = Api::start().await;
+    api.post(MAPS, config_map("a", "1")).await.expect(201);
+    let path = format!("{MAPS}?watch=1&allowWatchBookmarks=true");
+    let partial = [(
+        "accept",
+        "application/json;as=PartialObjectMetadata;v=v1;g=meta.k8s.io",
+    )];
+    let mut watch = api.watch(&path, &partial).await;
+    for kind in ["ADDED", "BOOKMARK"] {
+        let event = watch.next().await.unwrap();
+        assert_eq!(
+            (
+                &event["type"],
+                &event["object"]["kind"],
+                &event["object"]["data"]
+            ),
+            (&json!(kind), &json!("PartialObjectMetadata"), &json!(null))
+        );
+    }
+    let table = [("accept", "application/json;as=Table;v=v1;g=meta.k8s.io")];
+    let mut watch = api.watch(&path, &table).await;
+    watch.next().await.unwrap();
+    let bookmark = watch.next().await.unwrap();
+    let object = &bookmark["object"]["rows"][0]["object"];
+    assert_eq!(
+        (
+            &bookmark["object"]["kind"],
+            &object["kind"],
+            &object["metadata"]["annotations"]["k8s.io/initial-events-end"]
+        ),
+        (
+            &json!("Table"),
+            &json!("PartialObjectMetadata"),
+            &json!("true")
+        )
+    );
+}
+
+#[tokio::test]
 async fn with_a_selector_objects_enter_and_leave() {
     let api = Api::start().await;
     let from = revision(&api).await;

@@ -34,6 +34,8 @@ pub struct CacheEvent {
     pub previous: Option<SharedObject>,
     pub revision: Revision,
     frames: [OnceLock<Bytes>; 3],
+    /// In the one other encoding; most changes are never asked for in it.
+    others: OnceLock<Box<[OnceLock<Option<Bytes>>; 3]>>,
     departed: OnceLock<SharedObject>,
 }
 
@@ -50,6 +52,7 @@ impl CacheEvent {
             previous,
             revision,
             frames: Default::default(),
+            others: OnceLock::new(),
             departed: OnceLock::new(),
         }
     }
@@ -57,14 +60,28 @@ impl CacheEvent {
     /// The line of a JSON watch, `{"type":"ADDED","object":…}` and a newline, as a watch with a selector calls the change: an
     /// object that enters its sight is `Added`, one that leaves it is `Deleted`.
     pub fn frame(&self, kind: EventType) -> Bytes {
-        let frame = self.frames[kind as usize].get_or_init(|| {
-            let object = match kind {
-                EventType::Deleted => self.departed(),
-                _ => &self.object,
-            };
-            frame(kind, &object.bytes)
-        });
+        let frame = self.frames[kind as usize].get_or_init(|| frame(kind, &self.shown(kind).bytes));
         frame.clone()
+    }
+
+    /// The same in the other encoding that the API has: `make` makes it from the object to be shown, once for all watches.
+    /// `None` if it could not.
+    pub fn encoded(
+        &self,
+        kind: EventType,
+        make: impl FnOnce(&SharedObject) -> Option<Bytes>,
+    ) -> Option<Bytes> {
+        let frames = self.others.get_or_init(Default::default);
+        frames[kind as usize]
+            .get_or_init(|| make(self.shown(kind)))
+            .clone()
+    }
+
+    fn shown(&self, kind: EventType) -> &SharedObject {
+        match kind {
+            EventType::Deleted => self.departed(),
+            EventType::Added | EventType::Modified => &self.object,
+        }
     }
 
     /// What a watch is shown whose sight the object leaves: the state before, with this change's revision.
