@@ -23,6 +23,6 @@ pub use gvk::{GroupResource, GroupVersionKind, GroupVersionResource};
 pub use kind::Kind;
 pub use object::{Header, Object, OwnerReference, Revision, SharedObject};
 pub use quantity::Quantity;
-pub use resource::ResourceInfo;
+pub use resource::{ResourceInfo, SelectableField};
 pub use selector::{FieldSelector, LabelSelector};
 pub use status::{Cause, Details, Status};

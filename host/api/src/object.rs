@@ -50,7 +50,7 @@ pub struct Header {
     pub owner_references: Vec<OwnerReference>,
     pub finalizers: Vec<String>,
     pub deletion_timestamp: Option<String>,
-    /// The kind's selectable fields in the order of its table, absent ones as `""`.
+    /// The kind's selectable fields in the order of its table.
     pub fields: Vec<String>,
 }
 

@@ -12,10 +12,35 @@ pub struct ResourceInfo {
     pub short_names: Vec<String>,
     /// For `kubectl get all`: `["all"]`.
     pub categories: Vec<String>,
-    /// Dotted paths that `fieldSelector` may name besides `metadata.name` and `metadata.namespace`: `spec.nodeName`.
+    /// What `fieldSelector` may name besides `metadata.name` and `metadata.namespace`, each a [`SelectableField`] as text.
     pub selectable_fields: Vec<String>,
     /// The path below `/registry/` without slashes at its ends, as Kubernetes lays it out in etcd: `services/specs`.
     pub storage_prefix: std::borrow::Cow<'static, str>,
+}
+
+/// A field to select by, written `label[=path][?absent]`: `spec.nodeName`, `spec.unschedulable?false`,
+/// `status.successful=status.succeeded?0`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct SelectableField<'a> {
+    /// What selectors call it.
+    pub label: &'a str,
+    /// Where it is, a dotted path; the label unless said otherwise.
+    pub path: &'a str,
+    /// What an object has that leaves it out: nothing, or the zero that Kubernetes does not write into JSON.
+    pub absent: &'a str,
+}
+
+impl<'a> SelectableField<'a> {
+    /// Reads the text form.
+    pub fn parse(text: &'a str) -> Self {
+        let (name, absent) = text.split_once('?').unwrap_or((text, ""));
+        let (label, path) = name.split_once('=').unwrap_or((name, name));
+        Self {
+            label,
+            path,
+            absent,
+        }
+    }
 }
 
 impl ResourceInfo {

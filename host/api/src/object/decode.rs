@@ -10,7 +10,7 @@ use serde::{
 use serde_json::value::RawValue;
 
 use super::{Header, Object, OwnerReference, Revision};
-use crate::status::Status;
+use crate::{resource::SelectableField, status::Status};
 
 #[derive(Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
@@ -38,6 +38,10 @@ struct Document<'a> {
 
 impl<'a> Document<'a> {
     fn read(json: &'a [u8], fields: &[impl AsRef<str>]) -> Result<Self, serde_json::Error> {
+        let fields: Vec<SelectableField<'_>> = fields
+            .iter()
+            .map(|field| SelectableField::parse(field.as_ref()))
+            .collect();
         let mut values = vec![String::new(); fields.len()];
         let mut metadata = None;
         let json = std::str::from_utf8(json).map_err(serde_json::Error::custom)?;
@@ -45,11 +49,16 @@ impl<'a> Document<'a> {
         decoder.deserialize_map(TopLevel {
             metadata: &mut metadata,
             fields: Fields {
-                paths: fields.iter().map(|f| Some(f.as_ref())).collect(),
+                paths: fields.iter().map(|field| Some(field.path)).collect(),
                 values: &mut values,
             },
         })?;
         decoder.end()?;
+        for (value, field) in values.iter_mut().zip(&fields) {
+            if value.is_empty() {
+                value.push_str(field.absent);
+            }
+        }
         let read: Metadata<'a> = match metadata {
             Some(text) => serde_json::from_str(text)?,
             None => Metadata::default(),
@@ -74,8 +83,8 @@ impl<'a> Document<'a> {
 }
 
 impl Header {
-    /// Reads the header and `metadata.resourceVersion`, which is absent from stored documents. `fields` are the dotted paths
-    /// of the kind's selectable fields; numbers and booleans among them are read as text.
+    /// Reads the header and `metadata.resourceVersion`, which is absent from stored documents. `fields` are the kind's
+    /// selectable fields; numbers and booleans among them are read as text.
     pub fn decode(
         json: &[u8],
         fields: &[impl AsRef<str>],
@@ -106,8 +115,8 @@ impl Object {
 }
 
 impl Object {
-    /// From a stored document, which is given its `resourceVersion`: one that it carries is replaced. `fields` are the dotted
-    /// paths of the kind's selectable fields. White space around the document is dropped.
+    /// From a stored document, which is given its `resourceVersion`: one that it carries is replaced. `fields` are the
+    /// kind's selectable fields. White space around the document is dropped.
     pub fn from_stored(
         value: &[u8],
         revision: Revision,
@@ -310,6 +319,8 @@ mod tests {
             "spec.node",
             "status.count",
             "spec.containers",
+            "spec.unschedulable?false",
+            "spec.network=spec.hostNetwork?false",
         ];
         let object = Object::from_response(Bytes::from_static(POD.as_bytes()), &fields).unwrap();
         assert_eq!(object.revision, Revision(42));
@@ -324,7 +335,10 @@ mod tests {
         assert_eq!(header.controller().map(|o| o.uid.as_str()), Some("u0"));
         assert_eq!(header.finalizers, ["x"]);
         assert!(header.deletion_timestamp.is_some());
-        assert_eq!(header.fields, ["node-1", "Running", "true", "", "7", ""]);
+        assert_eq!(
+            header.fields,
+            ["node-1", "Running", "true", "", "7", "", "false", "true"]
+        );
         assert_eq!(&object.bytes[..], POD.as_bytes());
     }
 

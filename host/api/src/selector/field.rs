@@ -3,7 +3,11 @@
 use std::{borrow::Cow, fmt};
 
 use super::SelectorError;
-use crate::{object::Header, resource::ResourceInfo, status::Status};
+use crate::{
+    object::Header,
+    resource::{ResourceInfo, SelectableField},
+    status::Status,
+};
 
 /// Where a requirement finds the field in a [`Header`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -117,7 +121,10 @@ fn target(label: &str, resource: &ResourceInfo) -> Result<Target, SelectorError>
     match label {
         "metadata.name" => Ok(Target::Name),
         "metadata.namespace" if resource.namespaced || fields.is_empty() => Ok(Target::Namespace),
-        _ => match fields.iter().position(|field| field == label) {
+        _ => match fields
+            .iter()
+            .position(|f| SelectableField::parse(f).label == label)
+        {
             Some(index) => Ok(Target::Field(index)),
             None if fields.is_empty() => Err(SelectorError(format!(
                 "{label:?} is not a known field selector: only \"metadata.name\", \"metadata.namespace\""

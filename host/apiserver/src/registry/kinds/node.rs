@@ -30,7 +30,7 @@ impl Strategy for NodeStrategy {
     fn resource(&self) -> ResourceInfo {
         ResourceInfo {
             short_names: describe::texts(&["no"]),
-            selectable_fields: describe::texts(&["spec.unschedulable"]),
+            selectable_fields: describe::texts(&["spec.unschedulable?false"]),
             storage_prefix: "minions".into(),
             ..describe::cluster_scoped("", "v1", "nodes", "Node")
         }
