@@ -4,15 +4,20 @@ mod cells;
 mod checks;
 mod config_map;
 mod controller_revision;
+mod cron_job;
+mod daemon_set;
 mod deployment;
 mod describe;
 mod endpoint_slice;
 mod endpoints;
 mod event;
 mod fill;
+mod int_or_percent;
+mod job;
 mod lease;
 mod namespace;
 mod node;
+mod persistent_volume_claim;
 mod plugin;
 pub(crate) mod pod;
 mod priority_class;
@@ -23,6 +28,7 @@ mod secret;
 mod semantic;
 mod service;
 mod service_account;
+mod stateful_set;
 #[cfg(test)]
 mod testing;
 #[cfg(test)]
@@ -49,12 +55,17 @@ pub fn built_in(allocators: &Arc<Allocators>) -> Vec<Arc<dyn ErasedStrategy>> {
         erase(node::NodeStrategy),
         erase(services),
         erase(endpoints::EndpointsStrategy),
+        erase(persistent_volume_claim::PersistentVolumeClaimStrategy),
         erase(event::EventStrategy),
         erase(replication_controller::ReplicationControllerStrategy),
         erase(event::EventsEventStrategy),
         erase(deployment::DeploymentStrategy),
         erase(replica_set::ReplicaSetStrategy),
+        erase(stateful_set::StatefulSetStrategy),
+        erase(daemon_set::DaemonSetStrategy),
         erase(controller_revision::ControllerRevisionStrategy),
+        erase(job::JobStrategy),
+        erase(cron_job::CronJobStrategy),
         erase(lease::LeaseStrategy),
         erase(endpoint_slice::EndpointSliceStrategy),
         erase(priority_class::PriorityClassStrategy),

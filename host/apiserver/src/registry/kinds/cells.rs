@@ -4,7 +4,10 @@ use std::collections::BTreeMap;
 
 use k8s_openapi::{
     api::core::v1::Container,
-    apimachinery::pkg::apis::meta::v1::{LabelSelector, MicroTime, Time},
+    apimachinery::pkg::{
+        api::resource::Quantity,
+        apis::meta::v1::{LabelSelector, MicroTime, Time},
+    },
 };
 
 use crate::registry::printing::{Column, age, human_duration};
@@ -93,4 +96,33 @@ pub(super) fn at_most(items: impl Iterator<Item = String>, max: usize, empty: &s
         count if count > max => format!("{} + {} more...", shown.join(","), count - max),
         _ => shown.join(","),
     }
+}
+
+/// `text`, or `<unset>` if there is none.
+pub(super) fn or_unset(text: Option<&str>) -> &str {
+    text.unwrap_or("<unset>")
+}
+
+/// Access modes by their initials: `RWO,ROX`, each once.
+pub(super) fn access_modes(modes: Option<&[String]>) -> String {
+    const SHORT: [(&str, &str); 4] = [
+        ("ReadWriteOnce", "RWO"),
+        ("ReadOnlyMany", "ROX"),
+        ("ReadWriteMany", "RWX"),
+        ("ReadWriteOncePod", "RWOP"),
+    ];
+    let modes = modes.unwrap_or_default();
+    let has = |mode: &str| modes.iter().any(|m| m == mode);
+    let short: Vec<&str> = SHORT
+        .iter()
+        .filter(|(mode, _)| has(mode))
+        .map(|(_, short)| *short)
+        .collect();
+    short.join(",")
+}
+
+/// The amount of a resource, `0` if it is not in the list.
+pub(super) fn quantity(list: Option<&BTreeMap<String, Quantity>>, name: &str) -> String {
+    let found = list.and_then(|list| list.get(name));
+    found.map_or_else(|| "0".to_owned(), |quantity| quantity.0.clone())
 }

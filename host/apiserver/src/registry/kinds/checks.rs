@@ -5,7 +5,7 @@ use std::{collections::BTreeMap, net::IpAddr};
 
 use k8s_openapi::apimachinery::pkg::{apis::meta::v1::LabelSelector, util::intstr::IntOrString};
 use pilothouse_api::{
-    field::{ErrorList, FieldError, Path},
+    field::{ErrorList, ErrorType, FieldError, Path},
     selector, validation,
 };
 use serde_json::Value;
@@ -242,4 +242,34 @@ pub(super) fn duplicate_because(path: &Path, value: impl Into<Value>, why: &str)
     let mut error = FieldError::duplicate(path, value);
     error.message = format!("{}: {why}", error.message);
     error
+}
+
+/// `Invalid value: <why>`, for what has no value that could be shown.
+pub(super) fn invalid(path: &Path, why: &str) -> FieldError {
+    FieldError {
+        error_type: ErrorType::Invalid,
+        path: path.clone(),
+        message: format!("Invalid value: {why}"),
+    }
+}
+
+/// A path below a domain, such as `acme.io/foo`.
+pub(super) fn domain_prefixed_path(errors: &mut ErrorList, path: &Path, value: &str) {
+    const PATH_RE: &str = r"[A-Za-z0-9/\-._~%!$&'()*+,;=:]+";
+    let is_path_character = |b: u8| b.is_ascii_alphanumeric() || b"/-._~%!$&'()*+,;=:".contains(&b);
+    match value.split_once('/') {
+        _ if value.is_empty() => errors.push(FieldError::required(path, "")),
+        Some((domain, rest)) if !domain.is_empty() && !rest.is_empty() => {
+            dns_subdomain(errors, path, domain);
+            if !rest.bytes().all(is_path_character) {
+                let why = format!("Invalid path (regex used for validation is '{PATH_RE}')");
+                errors.push(FieldError::invalid(path, rest, &why));
+            }
+        }
+        _ => errors.push(FieldError::invalid(
+            path,
+            value,
+            "must be a domain-prefixed path (such as \"acme.io/foo\")",
+        )),
+    }
 }

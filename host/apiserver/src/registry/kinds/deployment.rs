@@ -13,11 +13,10 @@ use k8s_openapi::{
 use pilothouse_api::{
     ResourceInfo,
     field::{ErrorList, FieldError, Path},
-    validation,
 };
 use serde_json::{Value, json};
 
-use super::{cells, checks, describe, fill, pod::template, replicas};
+use super::{cells, checks, describe, fill, int_or_percent, pod::template, replicas};
 use crate::registry::{
     printing::Column,
     strategy::{Context, Scale, Strategy},
@@ -104,16 +103,8 @@ impl Strategy for DeploymentStrategy {
         .validate(&mut errors, &path);
         let unavailable = status.unavailable_replicas.map(i64::from);
         checks::not_negative(&mut errors, &path.child("unavailableReplicas"), unavailable);
-        let collisions = status.collision_count.map(i64::from);
-        checks::not_negative(&mut errors, &path.child("collisionCount"), collisions);
         let before = old.status.as_ref().and_then(|s| s.collision_count);
-        if before.is_some_and(|before| status.collision_count.is_none_or(|now| now < before)) {
-            errors.push(FieldError::invalid(
-                &path.child("collisionCount"),
-                status.collision_count.unwrap_or_default(),
-                "cannot be decremented",
-            ));
-        }
+        replicas::validate_collisions(&mut errors, &path, status.collision_count, before);
         errors
     }
 
@@ -226,51 +217,14 @@ fn validate_rolling_update(errors: &mut ErrorList, path: &Path, rolling: &Rollin
     let zero = IntOrString::Int(0);
     let unavailable = rolling.max_unavailable.as_ref().unwrap_or(&zero);
     let surge = rolling.max_surge.as_ref().unwrap_or(&zero);
-    validate_number_or_percent(errors, &unavailable_path, unavailable);
-    validate_number_or_percent(errors, &path.child("maxSurge"), surge);
-    if number_of(unavailable) == 0 && number_of(surge) == 0 {
+    int_or_percent::validate(errors, &unavailable_path, unavailable);
+    int_or_percent::validate(errors, &path.child("maxSurge"), surge);
+    if int_or_percent::is_zero(unavailable) && int_or_percent::is_zero(surge) {
         errors.push(FieldError::invalid(
             &unavailable_path,
-            shown(unavailable),
+            int_or_percent::shown(unavailable),
             "may not be 0 when `maxSurge` is 0",
         ));
     }
-    if percent_of(unavailable).is_some_and(|percent| percent > 100) {
-        errors.push(FieldError::invalid(
-            &unavailable_path,
-            shown(unavailable),
-            "must not be greater than 100%",
-        ));
-    }
-}
-
-fn validate_number_or_percent(errors: &mut ErrorList, path: &Path, value: &IntOrString) {
-    match value {
-        IntOrString::Int(number) => checks::not_negative(errors, path, Some((*number).into())),
-        IntOrString::String(text) => {
-            let complaints = validation::is_percent(text);
-            checks::invalid_each(errors, path, text, complaints);
-        }
-    }
-}
-
-fn percent_of(value: &IntOrString) -> Option<u32> {
-    match value {
-        IntOrString::String(text) => text.strip_suffix('%')?.parse().ok(),
-        IntOrString::Int(_) => None,
-    }
-}
-
-fn number_of(value: &IntOrString) -> i64 {
-    match value {
-        IntOrString::Int(number) => (*number).into(),
-        IntOrString::String(_) => percent_of(value).map_or(0, i64::from),
-    }
-}
-
-fn shown(value: &IntOrString) -> Value {
-    match value {
-        IntOrString::Int(number) => json!(number),
-        IntOrString::String(text) => json!(text),
-    }
+    int_or_percent::validate_at_most_all(errors, &unavailable_path, unavailable);
 }

@@ -71,7 +71,7 @@ impl Strategy for PodStrategy {
                 "spec.restartPolicy",
                 "spec.schedulerName",
                 "spec.serviceAccountName",
-                "spec.hostNetwork",
+                "spec.hostNetwork?false",
                 "status.phase",
                 "status.podIP",
                 "status.nominatedNodeName",

@@ -48,7 +48,7 @@ pub(super) fn validate_selector_kept(
 }
 
 /// A selector as it is in JSON.
-fn shown(selector: &LabelSelector) -> Value {
+pub(super) fn shown(selector: &LabelSelector) -> Value {
     let expressions = selector.match_expressions.iter().flatten().map(
         |e| json!({"key": e.key, "operator": e.operator, "values": e.values.as_deref().unwrap_or_default()}),
     );
@@ -112,6 +112,24 @@ impl Counts<'_> {
                 "cannot be greater than readyReplicas",
             ));
         }
+    }
+}
+
+/// How often a hash of a template met another one's name: this number only grows.
+pub(super) fn validate_collisions(
+    errors: &mut ErrorList,
+    path: &Path,
+    now: Option<i32>,
+    before: Option<i32>,
+) {
+    let path = path.child("collisionCount");
+    checks::not_negative(errors, &path, now.map(i64::from));
+    if before.is_some_and(|before| now.is_none_or(|now| now < before)) {
+        errors.push(FieldError::invalid(
+            &path,
+            now.unwrap_or_default(),
+            "cannot be decremented",
+        ));
     }
 }
 

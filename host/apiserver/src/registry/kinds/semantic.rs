@@ -18,6 +18,12 @@ pub(super) fn differences<K: Kind>(new: &K, old: &K, at: &str) -> Vec<String> {
         .collect()
 }
 
+/// The part of an object's JSON that a JSON pointer names; null if there is none.
+pub(super) fn value_at<K: Kind>(object: &K, pointer: &str) -> Value {
+    let mut tree: Value = serde_json::from_slice(&object.encode()).unwrap_or_default();
+    tree.pointer_mut(pointer).map_or(Value::Null, Value::take)
+}
+
 /// The object at a top-level field, without empty values.
 fn fields<K: Kind>(object: &K, at: &str) -> Map<String, Value> {
     let mut tree: Value = serde_json::from_slice(&object.encode()).unwrap_or_default();

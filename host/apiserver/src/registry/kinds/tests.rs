@@ -56,14 +56,18 @@ fn every_kind_is_where_kubernetes_has_it() {
         [
             "configmaps. configmaps cm true [] ",
             "controllerrevisions.apps controllerrevisions  true [] ",
+            "cronjobs.batch cronjobs cj true [\"status\"] all",
+            "daemonsets.apps daemonsets ds true [\"status\"] all",
             "deployments.apps deployments deploy true [\"status\", \"scale\"] all",
             "endpoints. services/endpoints ep true [] ",
             "endpointslices.discovery.k8s.io endpointslices  true [] ",
             "events. events ev true [] ",
             "events.events.k8s.io events ev true [] ",
+            "jobs.batch jobs  true [\"status\"] all",
             "leases.coordination.k8s.io leases  true [] ",
             "namespaces. namespaces ns false [\"status\", \"finalize\"] ",
             "nodes. minions no false [\"status\"] ",
+            "persistentvolumeclaims. persistentvolumeclaims pvc true [\"status\"] ",
             "plugins.plugins.pilothouse.dev plugins.pilothouse.dev/plugins  false [\"status\"] ",
             "pods. pods po true [\"status\"] all",
             "priorityclasses.scheduling.k8s.io priorityclasses pc false [] ",
@@ -72,6 +76,7 @@ fn every_kind_is_where_kubernetes_has_it() {
             "secrets. secrets  true [] ",
             "serviceaccounts. serviceaccounts sa true [] ",
             "services. services/specs svc true [\"status\"] all",
+            "statefulsets.apps statefulsets sts true [\"status\", \"scale\"] all",
         ]
     );
 }
@@ -91,15 +96,23 @@ fn put_and_delete_behave_as_documented() {
         by(|s| s.allow_create_on_update()),
         set(&["endpoints", "events", "leases", "services"])
     );
-    assert_eq!(by(|s| !s.allow_unconditional_update()), set(&["leases"]));
+    assert_eq!(
+        by(|s| !s.allow_unconditional_update()),
+    );
     assert_eq!(
         by(|s| s.orphans_by_default()),
-        set(&["replicationcontrollers"])
+        set(&["jobs", "replicationcontrollers"])
     );
     assert_eq!(by(|s| !s.garbage_collected()), set(&["events"]));
     assert_eq!(
         by(|s| s.returns_deleted_object()),
-        set(&["namespaces", "pods", "serviceaccounts", "services"])
+        set(&[
+            "namespaces",
+            "persistentvolumeclaims",
+            "pods",
+            "serviceaccounts",
+            "services",
+        ])
     );
 }
 

@@ -7,7 +7,7 @@ use k8s_openapi::api::core::v1::{
 };
 
 use super::resources;
-use crate::registry::kinds::fill;
+use crate::registry::kinds::{fill, persistent_volume_claim::spec as claim};
 
 /// Volumes of secrets, config maps, downward API and projections: `0644`.
 const FILE_MODE: i32 = 0o644;
@@ -201,7 +201,7 @@ fn fill_volume(volume: &mut Volume) {
         .as_mut()
         .and_then(|e| e.volume_claim_template.as_mut())
     {
-        fill::pointer(&mut template.spec.volume_mode, "Filesystem".to_owned());
+        claim::fill_defaults(&mut template.spec);
     }
     fill_network_volume(volume);
 }

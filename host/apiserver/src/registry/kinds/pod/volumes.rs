@@ -14,7 +14,7 @@ use pilothouse_api::{
 };
 
 use super::{Owner, containers, mounts::Volumes, paths};
-use crate::registry::kinds::checks;
+use crate::registry::kinds::{checks, persistent_volume_claim::spec as claim};
 
 const FILE_MODE: &str = "must be a number between 0 and 0777 (octal), both inclusive";
 
@@ -223,46 +223,7 @@ fn validate_ephemeral(
         errors.push(FieldError::required(&path, ""));
         return;
     };
-    let path = path.child("spec");
-    let modes = template.spec.access_modes.as_deref().unwrap_or_default();
-    let modes_path = path.child("accessModes");
-    if modes.is_empty() {
-        errors.push(FieldError::required(
-            &modes_path,
-            "at least 1 access mode is required",
-        ));
-    }
-    for mode in modes {
-        let known = [
-            "ReadOnlyMany",
-            "ReadWriteMany",
-            "ReadWriteOnce",
-            "ReadWriteOncePod",
-        ];
-        checks::one_of(errors, &modes_path, mode, &known);
-    }
-    let path = path.child("resources").key("storage");
-    let requests = template
-        .spec
-        .resources
-        .as_ref()
-        .and_then(|r| r.requests.as_ref());
-    match requests.and_then(|r| r.get("storage")) {
-        None => errors.push(FieldError::required(&path, "")),
-        Some(quantity) => match Quantity::parse(&quantity.0) {
-            Ok(amount) if amount > Quantity::ZERO => {}
-            Ok(_) => errors.push(FieldError::invalid(
-                &path,
-                quantity.0.as_str(),
-                checks::POSITIVE,
-            )),
-            Err(error) => errors.push(FieldError::invalid(
-                &path,
-                quantity.0.as_str(),
-                &error.to_string(),
-            )),
-        },
-    }
+    claim::validate(errors, &path.child("spec"), &template.spec);
 }
 
 fn validate_mode(errors: &mut ErrorList, path: &Path, mode: Option<i32>) {
