@@ -67,5 +67,6 @@ kinds! {
     k8s_openapi::api::coordination::v1::Lease,
     k8s_openapi::api::discovery::v1::EndpointSlice,
     k8s_openapi::api::events::v1::Event,
+    k8s_openapi::api::policy::v1::PodDisruptionBudget,
     k8s_openapi::api::scheduling::v1::PriorityClass,
 }

@@ -341,7 +341,8 @@ fn settle_finalizers(
     }
 }
 
-fn check_preconditions(
+/// 409 unless the object is as the caller says.
+pub(super) fn check_preconditions(
     resource: &Resource,
     object: &AnyObject,
     preconditions: &Preconditions,

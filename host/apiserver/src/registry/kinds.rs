@@ -2,6 +2,7 @@
 
 mod cells;
 mod checks;
+mod conditions;
 mod config_map;
 mod controller_revision;
 mod cron_job;
@@ -20,6 +21,7 @@ mod node;
 mod persistent_volume_claim;
 mod plugin;
 pub(crate) mod pod;
+pub(crate) mod pod_disruption_budget;
 mod priority_class;
 mod replica_set;
 mod replicas;
@@ -66,6 +68,7 @@ pub fn built_in(allocators: &Arc<Allocators>) -> Vec<Arc<dyn ErasedStrategy>> {
         erase(controller_revision::ControllerRevisionStrategy),
         erase(job::JobStrategy),
         erase(cron_job::CronJobStrategy),
+        erase(pod_disruption_budget::PodDisruptionBudgetStrategy),
         erase(lease::LeaseStrategy),
         erase(endpoint_slice::EndpointSliceStrategy),
         erase(priority_class::PriorityClassStrategy),

@@ -84,3 +84,106 @@ async fn an_eviction_deletes() {
         .expect(201);
     assert_eq!(api.get(&format!("{PODS}/q")).await.code, 404);
 }
+
+const BUDGETS: &str = "/apis/policy/v1/namespaces/default/poddisruptionbudgets";
+
+fn budget(name: &str) -> serde_json::Value {
+    json!({
+        "metadata": { "name": name },
+        "spec": { "minAvailable": 1, "selector": { "matchLabels": { "app": "web" } } },
+    })
+}
+
+/// A pod of the app that runs, ready or not.
+async fn running(api: &Api, name: &str, ready: &str) {
+    let mut web = pod(name);
+    web["metadata"]["labels"] = json!({ "app": "web" });
+    web["spec"]["nodeName"] = json!("node-0");
+    api.post(PODS, web).await.expect(201);
+    let status = json!({ "status": { "phase": "Running", "conditions": [{ "type": "Ready", "status": ready }] } });
+    api.patch(&format!("{PODS}/{name}/status"), "merge", status)
+        .await
+        .expect(200);
+}
+
+#[tokio::test]
+async fn an_eviction_honours_the_pods_budget() {
+    let api = Api::start().await;
+    for name in ["a", "b"] {
+        running(&api, name, "True").await;
+    }
+    running(&api, "sick", "False").await;
+    let created = api.post(BUDGETS, budget("web")).await.expect(201);
+    assert_eq!(created["metadata"]["generation"], 1);
+    let evict = async |name: &str| {
+        let eviction = json!({ "metadata": { "name": name } });
+        api.post(&format!("{PODS}/{name}/eviction"), eviction).await
+    };
+    let cause = |status: serde_json::Value| {
+        let cause = &status["details"]["causes"][0];
+        assert_eq!(cause["reason"], "DisruptionBudget");
+        cause["message"].as_str().unwrap().to_owned()
+    };
+    let answer = evict("a").await;
+    assert_eq!(answer.header("retry-after"), "10");
+    let refused = answer.refused(429, "TooManyRequests", "disruption budget");
+    assert_eq!(
+        cause(refused),
+        "The disruption budget web is still being processed by the server."
+    );
+
+    let judged = |allowed: i32| {
+        json!({ "status": {
+            "observedGeneration": 1, "disruptionsAllowed": allowed, "currentHealthy": 2, "desiredHealthy": 1, "expectedPods": 3,
+        } })
+    };
+    let status = format!("{BUDGETS}/web/status");
+    api.patch(&status, "merge", judged(1)).await.expect(200);
+    let dry = json!({ "metadata": { "name": "a" }, "deleteOptions": { "dryRun": ["All"] } });
+    api.post(&format!("{PODS}/a/eviction"), dry)
+        .await
+        .expect(201);
+    let left = api.get(&format!("{BUDGETS}/web")).await.expect(200);
+    assert_eq!(left["status"]["disruptionsAllowed"], 1);
+
+    evict("sick").await.expect(201);
+    let left = api.get(&format!("{BUDGETS}/web")).await.expect(200);
+    assert_eq!(
+        left["status"]["disruptionsAllowed"], 1,
+        "a pod that counts for nothing costs nothing"
+    );
+
+    evict("a").await.expect(201);
+    let evicted = api.get(&format!("{PODS}/a")).await.expect(200);
+    assert!(evicted["metadata"]["deletionTimestamp"].is_string());
+    let conditions = evicted["status"]["conditions"].as_array().unwrap();
+    assert!(
+        conditions
+            .iter()
+            .any(|c| c["type"] == "DisruptionTarget" && c["reason"] == "EvictionByEvictionAPI")
+    );
+    let spent = api.get(&format!("{BUDGETS}/web")).await.expect(200);
+    assert_eq!(spent["status"]["disruptionsAllowed"], 0);
+    assert!(spent["status"]["disruptedPods"]["a"].is_string());
+    assert_eq!(spent["metadata"]["generation"], 1);
+
+    let refused = evict("b")
+        .await
+        .refused(429, "TooManyRequests", "disruption budget");
+    assert_eq!(
+        cause(refused),
+        "The disruption budget web needs 1 healthy pods and has 2 currently"
+    );
+    api.post(BUDGETS, budget("web-too")).await.expect(201);
+    evict("b").await.refused(500, "", "more than one");
+}
+
+#[tokio::test]
+async fn a_budget_is_not_overwritten_blindly() {
+    let api = Api::start().await;
+    api.post(BUDGETS, budget("web")).await.expect(201);
+    let path = format!("{BUDGETS}/web");
+    api.put(&path, budget("web"))
+        .await
+        .refused(422, "Invalid", "metadata.resourceVersion");
+}

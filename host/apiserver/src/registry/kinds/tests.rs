@@ -69,6 +69,7 @@ fn every_kind_is_where_kubernetes_has_it() {
             "nodes. minions no false [\"status\"] ",
             "persistentvolumeclaims. persistentvolumeclaims pvc true [\"status\"] ",
             "plugins.plugins.pilothouse.dev plugins.pilothouse.dev/plugins  false [\"status\"] ",
+            "poddisruptionbudgets.policy poddisruptionbudgets pdb true [\"status\"] ",
             "pods. pods po true [\"status\"] all",
             "priorityclasses.scheduling.k8s.io priorityclasses pc false [] ",
             "replicasets.apps replicasets rs true [\"status\", \"scale\"] all",
@@ -98,6 +99,7 @@ fn put_and_delete_behave_as_documented() {
     );
     assert_eq!(
         by(|s| !s.allow_unconditional_update()),
+        set(&["leases", "poddisruptionbudgets"])
     );
     assert_eq!(
         by(|s| s.orphans_by_default()),
