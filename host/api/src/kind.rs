@@ -62,6 +62,8 @@ kinds! {
     k8s_openapi::api::apps::v1::Deployment,
     k8s_openapi::api::apps::v1::ReplicaSet,
     k8s_openapi::api::apps::v1::StatefulSet,
+    k8s_openapi::api::autoscaling::v1::HorizontalPodAutoscaler,
+    k8s_openapi::api::autoscaling::v2::HorizontalPodAutoscaler,
     k8s_openapi::api::batch::v1::CronJob,
     k8s_openapi::api::batch::v1::Job,
     k8s_openapi::api::coordination::v1::Lease,

@@ -12,6 +12,7 @@ pub mod printing;
 pub mod strategy;
 
 mod binding;
+mod converted;
 mod create;
 mod delete;
 pub(crate) mod errors;
@@ -55,6 +56,7 @@ pub struct Resource {
     pub cache: Arc<WatchCache>,
     /// `None`: the kind has no protobuf form.
     pub(crate) protobuf: Option<protobuf::Encoder>,
+    converted: converted::Converted,
     /// Only what ships with the server may refuse writes: leases, events, plugins.
     pub exempt_from_user_plugins: bool,
 }
@@ -82,6 +84,7 @@ impl Resource {
             info,
             strategy,
             cache,
+            converted: converted::Converted::default(),
         }
     }
 

@@ -23,6 +23,8 @@ mod pods;
 mod protobuf_encoding;
 #[path = "api/tls.rs"]
 mod tls;
+#[path = "api/versions.rs"]
+mod versions;
 #[path = "api/watch.rs"]
 mod watch;
 #[path = "api/write.rs"]

@@ -13,6 +13,7 @@ mod endpoint_slice;
 mod endpoints;
 mod event;
 mod fill;
+mod horizontal_pod_autoscaler;
 mod int_or_percent;
 mod job;
 mod lease;
@@ -69,6 +70,8 @@ pub fn built_in(allocators: &Arc<Allocators>) -> Vec<Arc<dyn ErasedStrategy>> {
         erase(job::JobStrategy),
         erase(cron_job::CronJobStrategy),
         erase(pod_disruption_budget::PodDisruptionBudgetStrategy),
+        erase(horizontal_pod_autoscaler::HorizontalPodAutoscalerStrategy),
+        erase(horizontal_pod_autoscaler::HorizontalPodAutoscalerV1Strategy),
         erase(lease::LeaseStrategy),
         erase(endpoint_slice::EndpointSliceStrategy),
         erase(priority_class::PriorityClassStrategy),

@@ -138,14 +138,10 @@ pub(crate) fn revision_of(text: &str) -> Result<Option<Revision>, Status> {
 impl Resource {
     /// What readers get of a cached object: itself, or its form in this group and version.
     pub(crate) fn served(&self, cached: &SharedObject) -> Result<SharedObject, Status> {
-        let Some(conversion) = self.strategy.conversion() else {
-            return Ok(cached.clone());
-        };
-        Ok(Arc::new(Object {
-            revision: cached.revision,
-            header: cached.header.clone(),
-            bytes: (conversion.from_stored)(&cached.bytes)?.into(),
-        }))
+        match self.strategy.conversion() {
+            None => Ok(cached.clone()),
+            Some(conversion) => self.converted.get(cached, conversion),
+        }
     }
 
     /// The namespace to look in; `None` for all.

@@ -63,6 +63,8 @@ fn every_kind_is_where_kubernetes_has_it() {
             "endpointslices.discovery.k8s.io endpointslices  true [] ",
             "events. events ev true [] ",
             "events.events.k8s.io events ev true [] ",
+            "horizontalpodautoscalers.autoscaling horizontalpodautoscalers hpa true [\"status\"] all",
+            "horizontalpodautoscalers.autoscaling horizontalpodautoscalers hpa true [\"status\"] all",
             "jobs.batch jobs  true [\"status\"] all",
             "leases.coordination.k8s.io leases  true [] ",
             "namespaces. namespaces ns false [\"status\", \"finalize\"] ",
