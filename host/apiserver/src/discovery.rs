@@ -12,6 +12,7 @@ use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
 
 use crate::{
+    handlers::{component_status, connect::Connect},
     negotiation::{Negotiated, clauses},
     registry::{Registry, Resource},
     response,
@@ -314,6 +315,14 @@ fn legacy_list(group: &str, version: &str, resources: &[&Resource]) -> Value {
             "kind": "Binding",
             "verbs": ["create"],
         }));
+        rows.push(json!({
+            "name": component_status::PLURAL,
+            "singularName": "componentstatus",
+            "namespaced": false,
+            "kind": component_status::KIND,
+            "shortNames": ["cs"],
+            "verbs": ["get", "list"],
+        }));
     }
     rows.sort_by(|a, b| a["name"].as_str().cmp(&b["name"].as_str()));
     json!({
@@ -333,6 +342,14 @@ fn aggregated_version(version: &str, resources: &[&Resource]) -> Value {
             "scope": "Namespaced",
             "singularResource": "binding",
             "verbs": ["create"],
+        }));
+        rows.push(json!({
+            "resource": component_status::PLURAL,
+            "responseKind": { "group": "", "version": "v1", "kind": component_status::KIND },
+            "scope": "Cluster",
+            "singularResource": "componentstatus",
+            "shortNames": ["cs"],
+            "verbs": ["get", "list"],
         }));
     }
     rows.sort_by(|a, b| a["resource"].as_str().cmp(&b["resource"].as_str()));
@@ -392,6 +409,10 @@ pub(crate) fn subresources(resource: &Resource) -> Vec<Row> {
             &["create"],
         ));
     }
+    rows.extend(Connect::rows(resource));
+    for name in resource.strategy.part_names() {
+        rows.push(row(name, "", None, &UPDATE_VERBS));
+    }
     if resource.strategy.has_finalize() {
         rows.push(row("finalize", "", None, &["update"]));
     }
@@ -413,10 +434,10 @@ fn serves_bindings(resources: &[&Resource]) -> bool {
     resources.iter().any(|r| r.is_pods())
 }
 
-/// Changes when the stored form of a resource does.
+/// Changes when the stored form of a resource does; the same for all versions of it.
 fn storage_version_hash(resource: &Resource) -> String {
     use base64::{Engine, engine::general_purpose::STANDARD};
-    let info = &resource.info;
+    let info = resource.cache.resource();
     let digest = Sha256::digest(format!(
         "{}/{}/{}",
         info.gvr.group, info.gvr.version, info.kind

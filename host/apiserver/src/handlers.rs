@@ -1,5 +1,7 @@
 //! From an authorized request to its answer: routing, then one handler per verb.
 
+pub(crate) mod component_status;
+pub(crate) mod connect;
 mod health;
 mod patch;
 mod paths;
@@ -26,6 +28,8 @@ use crate::{
     response::{path_not_found, status_response},
     state::State,
 };
+
+use connect::Connect;
 
 /// An authorized request. Its body is read only by those handlers that need one.
 pub(crate) struct Request<'a> {
@@ -75,6 +79,7 @@ enum Route {
     DeleteCollection,
     Bind,
     Evict,
+    Connect(Connect),
 }
 
 /// Why there is none.
@@ -95,6 +100,9 @@ pub(crate) async fn handle(
     let info = request.info;
     if !info.is_resource {
         return paths::handle(state, &request).await;
+    }
+    if component_status::is_about(info) {
+        return component_status::handle(state, &request).await;
     }
     let found = match find(state, info) {
         Err(NoRoute::Path) => return path_not_found(),
@@ -155,6 +163,12 @@ fn route(resource: &Resource, info: &RequestInfo) -> Result<Route, NoRoute> {
             _ => Err(NoRoute::Method),
         };
     }
+    if let Some(connect) = Connect::find(resource, &info.subresource) {
+        return match connect.allows(info.verb) {
+            true => Ok(Route::Connect(connect)),
+            false => Err(NoRoute::Method),
+        };
+    }
     let strategy = &*resource.strategy;
     let subresource = match info.subresource.as_str() {
         "" => Subresource::Main,
@@ -168,7 +182,10 @@ fn route(resource: &Resource, info: &RequestInfo) -> Result<Route, NoRoute> {
                 _ => Err(NoRoute::Method),
             };
         }
-        _ => return Err(NoRoute::Path),
+        other => match strategy.part_names().iter().find(|name| **name == other) {
+            Some(name) => Subresource::Part(name),
+            None => return Err(NoRoute::Path),
+        },
     };
     match (info.verb, subresource) {
         ("create", Subresource::Binding) => Ok(Route::Bind),
@@ -211,6 +228,7 @@ async fn dispatch(
             write::delete_collection(state, resource, request, body, negotiated).await
         }
         Route::Bind => write::bind(state, resource, request, body, negotiated).await,
+        Route::Connect(connect) => Err(connect::refusal(state, resource, request, connect).await),
         Route::Evict => write::evict(state, resource, request, body, negotiated).await,
     }
 }

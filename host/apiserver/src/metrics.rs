@@ -78,12 +78,17 @@ struct Build {
 /// The version of Kubernetes whose API is served, with ours as build metadata.
 pub(crate) const GIT_VERSION: &str = concat!("v1.36.0+pilothouse.", env!("CARGO_PKG_VERSION"));
 
-const SUBRESOURCES: [&str; 9] = [
+const SUBRESOURCES: [&str; 14] = [
     "approval",
+    "attach",
     "binding",
     "ephemeralcontainers",
     "eviction",
+    "exec",
     "finalize",
+    "log",
+    "portforward",
+    "proxy",
     "resize",
     "scale",
     "status",

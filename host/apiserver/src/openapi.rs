@@ -29,6 +29,8 @@ pub(crate) fn describe(registry: &Registry) -> OpenApi {
             schema: resource.strategy.schema(),
             subresources: discovery::subresources(resource)
                 .iter()
+                // what is behind a connection has no schema
+                .filter(|row| !row.kind.ends_with("Options"))
                 .map(|row| subresource(resource, row))
                 .collect(),
         }

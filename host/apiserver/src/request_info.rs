@@ -95,8 +95,11 @@ impl RequestInfo {
         }
     }
 
-    /// Whether the path goes on below a subresource; nothing that is served does.
+    /// Whether the path goes on below a subresource; only what is behind a proxy has paths of its own.
     pub(crate) fn is_too_deep(path: &str, info: &Self) -> bool {
+        if info.subresource == "proxy" {
+            return false;
+        }
         let expected = match (info.group.is_empty(), info.namespace.is_empty()) {
             (true, true) => 2,
             (true, false) => 4,

@@ -124,6 +124,11 @@ pub trait ErasedStrategy: Send + Sync {
     fn prepare_for_update(&self, context: &Context, new: &mut AnyObject, old: &AnyObject);
     fn has_status(&self) -> bool;
     fn prepare_for_status_update(&self, new: &mut AnyObject, old: &AnyObject);
+    fn settle_status(&self, context: &Context, new: &mut AnyObject, old: &AnyObject);
+    /// The names of [`Strategy::parts`].
+    fn part_names(&self) -> Vec<&'static str>;
+    fn keep_all_but(&self, part: &str, new: &mut AnyObject, old: &AnyObject);
+    fn validate_part(&self, part: &str, new: &AnyObject, old: &AnyObject) -> ErrorList;
     fn has_finalize(&self) -> bool;
     fn prepare_for_finalize(&self, new: &mut AnyObject, old: &AnyObject);
     fn generation_changed(&self, new: &AnyObject, old: &AnyObject) -> Option<bool>;
@@ -221,6 +226,31 @@ impl<S: Strategy> ErasedStrategy for Erased<S> {
         if let Some(prepare) = self.strategy.prepare_for_status_update() {
             prepare(typed_mut(new), typed(old));
         }
+    }
+
+    fn settle_status(&self, context: &Context, new: &mut AnyObject, old: &AnyObject) {
+        self.strategy
+            .settle_status(context, typed_mut(new), typed(old));
+    }
+
+    fn part_names(&self) -> Vec<&'static str> {
+        let parts = self.strategy.parts();
+        parts.iter().map(|part| part.name).collect()
+    }
+
+    fn keep_all_but(&self, part: &str, new: &mut AnyObject, old: &AnyObject) {
+        let parts = self.strategy.parts();
+        if let Some(part) = parts.iter().find(|p| p.name == part) {
+            (part.keep)(typed_mut(new), typed(old));
+        }
+    }
+
+    fn validate_part(&self, part: &str, new: &AnyObject, old: &AnyObject) -> ErrorList {
+        let parts = self.strategy.parts();
+        let part = parts.iter().find(|p| p.name == part);
+        part.map_or_else(ErrorList::new, |part| {
+            (part.validate)(typed(new), typed(old))
+        })
     }
 
     fn has_finalize(&self) -> bool {

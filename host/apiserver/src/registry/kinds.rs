@@ -17,16 +17,20 @@ mod horizontal_pod_autoscaler;
 mod int_or_percent;
 mod job;
 mod lease;
+mod limit_range;
 mod namespace;
 mod node;
+mod persistent_volume;
 mod persistent_volume_claim;
 mod plugin;
 pub(crate) mod pod;
 pub(crate) mod pod_disruption_budget;
+mod pod_template;
 mod priority_class;
 mod replica_set;
 mod replicas;
 mod replication_controller;
+mod resource_quota;
 mod secret;
 mod semantic;
 mod service;
@@ -58,6 +62,10 @@ pub fn built_in(allocators: &Arc<Allocators>) -> Vec<Arc<dyn ErasedStrategy>> {
         erase(node::NodeStrategy),
         erase(services),
         erase(endpoints::EndpointsStrategy),
+        erase(persistent_volume::PersistentVolumeStrategy),
+        erase(limit_range::LimitRangeStrategy),
+        erase(resource_quota::ResourceQuotaStrategy),
+        erase(pod_template::PodTemplateStrategy),
         erase(persistent_volume_claim::PersistentVolumeClaimStrategy),
         erase(event::EventStrategy),
         erase(replication_controller::ReplicationControllerStrategy),

@@ -25,6 +25,17 @@ pub trait Reservation: Send {
 /// Puts back into `new` what an update of a subresource may not touch.
 pub type Keep<O> = fn(new: &mut O, old: &O);
 
+/// A subresource that changes one part of an object and keeps the rest: `pods/resize`. It is read, replaced and patched like
+/// the object itself.
+pub struct Part<O> {
+    /// The path element.
+    pub name: &'static str,
+    /// Puts back into `new` everything else.
+    pub keep: Keep<O>,
+    /// Runs instead of [`Strategy::validate`] and [`Strategy::validate_update`].
+    pub validate: fn(new: &O, old: &O) -> ErrorList,
+}
+
 /// The policy of one kind. Every method has the default that most kinds want.
 pub trait Strategy: Send + Sync + 'static {
     /// The typed struct.
@@ -46,6 +57,14 @@ pub trait Strategy: Send + Sync + 'static {
     /// Before an update of `/status`: keeps everything but the status. `None`: the kind has no status subresource.
     fn prepare_for_status_update(&self) -> Option<Keep<Self::Object>> {
         None
+    }
+
+    /// After that: what a change of the status makes the server write into it.
+    fn settle_status(&self, _context: &Context, _new: &mut Self::Object, _old: &Self::Object) {}
+
+    /// Further subresources that change a part of the object.
+    fn parts(&self) -> Vec<Part<Self::Object>> {
+        Vec::new()
     }
 
     /// Before an update of `/finalize`: keeps everything but the finalizers in `spec`. `None`: there is no such subresource.

@@ -29,6 +29,8 @@ pub enum Subresource {
     Finalize,
     /// The node of a pod; no strategy is asked.
     Binding,
+    /// A part of the object that the kind's strategy names.
+    Part(&'static str),
 }
 
 impl Subresource {
@@ -40,6 +42,7 @@ impl Subresource {
             Self::Scale => "scale",
             Self::Finalize => "finalize",
             Self::Binding => "binding",
+            Self::Part(name) => name,
         }
     }
 }
@@ -203,14 +206,12 @@ impl Registry {
         match subresource {
             Subresource::Main | Subresource::Scale => {
                 strategy.prepare_for_update(&call.context, new, old);
-                if strategy.generation_changed(new, old) == Some(true) {
-                    let generation = old.metadata().generation.unwrap_or(0);
-                    new.metadata_mut().generation = Some(generation + 1);
-                }
+                count_generation(resource, new, old);
                 strategy.reserve(new, Some(old), call.context.dry_run)
             }
             Subresource::Status => {
                 strategy.prepare_for_status_update(new, old);
+                strategy.settle_status(&call.context, new, old);
                 Ok(None)
             }
             Subresource::Finalize => {
@@ -218,6 +219,11 @@ impl Registry {
                 Ok(None)
             }
             Subresource::Binding => Ok(None),
+            Subresource::Part(name) => {
+                strategy.keep_all_but(name, new, old);
+                count_generation(resource, new, old);
+                Ok(None)
+            }
         }
     }
 
@@ -252,6 +258,14 @@ enum Attempt {
     Done(AnyObject),
     /// Somebody else wrote; the key holds this now.
     Conflict(Option<KeyValue>),
+}
+
+/// Counts a change of what the generation is about.
+fn count_generation(resource: &Resource, new: &mut AnyObject, old: &AnyObject) {
+    if resource.strategy.generation_changed(new, old) == Some(true) {
+        let generation = old.metadata().generation.unwrap_or(0);
+        new.metadata_mut().generation = Some(generation + 1);
+    }
 }
 
 fn with_revision(mut object: AnyObject, revision: Revision) -> AnyObject {
@@ -315,6 +329,7 @@ fn update_errors(
     match subresource {
         Subresource::Status => errors.extend(strategy.validate_status_update(new, old)),
         Subresource::Finalize => errors.extend(strategy.validate(new)),
+        Subresource::Part(name) => errors.extend(strategy.validate_part(name, new, old)),
         _ => {
             errors.extend(strategy.validate(new));
             errors.extend(strategy.validate_update(new, old));

@@ -187,3 +187,245 @@ async fn a_budget_is_not_overwritten_blindly() {
         .await
         .refused(422, "Invalid", "metadata.resourceVersion");
 }
+
+#[tokio::test]
+async fn ephemeral_containers_come_and_stay() {
+    let api = Api::start().await;
+    running(&api, "p", "True").await;
+    let path = format!("{PODS}/p/ephemeralcontainers");
+    let add = async |container: serde_json::Value| {
+        let patch = json!({ "spec": { "ephemeralContainers": [container], "nodeName": "other" } });
+        api.patch(&path, "strategic-merge", patch).await
+    };
+    let before = api.get(&path).await.expect(200);
+    let debugged =
+        add(json!({ "name": "debug", "image": "busybox", "targetContainerName": "main" }))
+            .await
+            .expect(200);
+    let container = &debugged["spec"]["ephemeralContainers"][0];
+    assert_eq!(container["imagePullPolicy"], "Always");
+    assert_eq!(
+        debugged["spec"]["nodeName"], "node-0",
+        "everything else stays as it was"
+    );
+    assert_eq!(
+        debugged["metadata"]["generation"].as_i64(),
+        before["metadata"]["generation"].as_i64().map(|g| g + 1)
+    );
+    for (container, message) in [
+        (
+            json!({ "name": "debug", "image": "other" }),
+            "existing ephemeral containers \"debug\" may not be changed",
+        ),
+        (
+            json!({ "name": "main", "image": "busybox" }),
+            "spec.ephemeralContainers[0].name: Duplicate value: \"main\"",
+        ),
+        (
+            json!({ "name": "x", "image": "busybox", "targetContainerName": "none" }),
+            "spec.ephemeralContainers[0].targetContainerName: Not found: \"none\"",
+        ),
+        (
+            json!({ "name": "x", "image": "busybox", "ports": [{ "containerPort": 80 }] }),
+            "ports: Forbidden: cannot be set for an Ephemeral Container",
+        ),
+        (
+            json!({ "name": "x" }),
+            "spec.ephemeralContainers[0].image: Required value",
+        ),
+    ] {
+        add(container).await.refused(422, "Invalid", message);
+    }
+    let none = json!([{ "op": "remove", "path": "/spec/ephemeralContainers" }]);
+    api.patch(&path, "json", none).await.refused(
+        422,
+        "Invalid",
+        "existing ephemeral containers \"debug\" may not be removed",
+    );
+    let through_the_pod = json!({ "spec": { "ephemeralContainers": null } });
+    api.patch(&format!("{PODS}/p"), "merge", through_the_pod)
+        .await
+        .refused(422, "Invalid", "spec: Forbidden");
+}
+
+#[tokio::test]
+async fn cpu_and_memory_of_running_pods_change_through_resize_only() {
+    let api = Api::start().await;
+    let mut sized = pod("p");
+    sized["spec"]["containers"][0]["resources"] =
+        json!({ "requests": { "cpu": "100m", "memory": "1Gi" }, "limits": { "memory": "2Gi" } });
+    api.post(PODS, sized).await.expect(201);
+    let resize = async |path: &str, resources: serde_json::Value| {
+        let patch = json!({ "spec": { "containers": [{ "name": "main", "image": "other", "resources": resources }] } });
+        api.patch(path, "strategic-merge", patch).await
+    };
+    let path = format!("{PODS}/p/resize");
+    let resized = resize(&path, json!({ "requests": { "cpu": "200m" } }))
+        .await
+        .expect(200);
+    let container = &resized["spec"]["containers"][0];
+    assert_eq!(container["resources"]["requests"]["cpu"], "200m");
+    assert_eq!(container["image"], "nginx", "only resources are taken");
+    assert_eq!(resized["metadata"]["generation"], 2);
+    for (resources, message) in [
+        (
+            json!({ "limits": { "memory": null } }),
+            "spec.containers[0].resources.limits: Forbidden: resource limits cannot be removed",
+        ),
+        (
+            json!({ "limits": { "cpu": "200m", "memory": "1Gi" } }),
+            "Pod QOS Class may not change as a result of resizing",
+        ),
+        (
+            json!({ "requests": { "ephemeral-storage": "1Gi" } }),
+            "only cpu and memory resources are mutable",
+        ),
+        (
+            json!({ "requests": { "cpu": "-1" } }),
+            "spec.containers[0].resources.requests[cpu]: Invalid value: \"-1\": must be greater than or equal to 0",
+        ),
+    ] {
+        resize(&path, resources)
+            .await
+            .refused(422, "Invalid", message);
+    }
+    let main = format!("{PODS}/p");
+    let patch = json!({ "spec": { "containers": [{ "name": "main", "resources": { "requests": { "cpu": "300m" } } }] } });
+    api.patch(&main, "strategic-merge", patch).await.refused(
+        422,
+        "Invalid",
+        "pod updates may not change fields other than",
+    );
+}
+
+#[tokio::test]
+async fn what_needs_a_kubelet_says_so() {
+    let api = Api::start().await;
+    running(&api, "p", "True").await;
+    let mut two = pod("two");
+    two["spec"]["containers"] = json!([
+        { "name": "a", "image": "i" },
+        { "name": "b", "image": "i" },
+    ]);
+    two["spec"]["initContainers"] = json!([{ "name": "first", "image": "i" }]);
+    api.post(PODS, two).await.expect(201);
+    let refusals = [
+        (
+            "GET",
+            "p/log",
+            501,
+            "NotImplemented",
+            "the kubelet of node \"node-0\"",
+        ),
+        (
+            "POST",
+            "p/exec?command=ls",
+            501,
+            "NotImplemented",
+            "no connection",
+        ),
+        (
+            "GET",
+            "p/proxy/some/path",
+            501,
+            "NotImplemented",
+            "no connection",
+        ),
+        (
+            "GET",
+            "p/log?container=x",
+            400,
+            "BadRequest",
+            "container x is not valid for pod p",
+        ),
+        (
+            "GET",
+            "two/log",
+            400,
+            "BadRequest",
+            "a container name must be specified for pod two, choose one of: [a b] or one of the init containers: [first]",
+        ),
+        (
+            "GET",
+            "two/log?container=first",
+            400,
+            "BadRequest",
+            "pod two does not have a host assigned",
+        ),
+        (
+            "GET",
+            "none/log",
+            404,
+            "NotFound",
+            "pods \"none\" not found",
+        ),
+        ("DELETE", "p/log", 405, "MethodNotAllowed", ""),
+    ];
+    for (method, path, code, reason, message) in refusals {
+        let answer = api.send(method, &format!("{PODS}/{path}"), &[], "").await;
+        answer.refused(code, reason, message);
+    }
+    let node = json!({ "metadata": { "name": "node-0" } });
+    api.post("/api/v1/nodes", node).await.expect(201);
+    api.get("/api/v1/nodes/node-0/proxy/metrics").await.refused(
+        501,
+        "NotImplemented",
+        "the kubelet of node \"node-0\"",
+    );
+    api.get("/api/v1/namespaces/default/services/kubernetes/proxy/")
+        .await
+        .refused(501, "NotImplemented", "service \"kubernetes\"");
+}
+
+#[tokio::test]
+async fn component_statuses_are_found_out() {
+    let api = Api::start().await;
+    let path = "/api/v1/componentstatuses";
+    let answer = api.get(path).await;
+    assert!(answer.header("warning").contains("deprecated"));
+    let list = answer.expect(200);
+    assert_eq!(list["items"].as_array().map(Vec::len), Some(1));
+    let one = api.get(&format!("{path}/etcd-0")).await.expect(200);
+    assert_eq!(
+        one["conditions"],
+        json!([{ "type": "Healthy", "status": "True", "message": "ok" }])
+    );
+    let lease = |seconds: i64| {
+        json!({
+            "metadata": { "name": "kube-scheduler", "namespace": "kube-system" },
+            "spec": { "holderIdentity": "me", "leaseDurationSeconds": seconds, "renewTime": "2026-01-01T00:00:00.000000Z" },
+        })
+    };
+    let leases = "/apis/coordination.k8s.io/v1/namespaces/kube-system/leases";
+    api.post(leases, lease(1)).await.expect(201);
+    let table = [("accept", "application/json;as=Table;v=v1;g=meta.k8s.io")];
+    let shown = api.send("GET", path, &table, "").await.expect(200);
+    assert_eq!(
+        shown["rows"][1]["cells"],
+        json!([
+            "scheduler",
+            "Unhealthy",
+            "",
+            "its leader has not renewed its lease"
+        ])
+    );
+    let mut renewed = lease(i64::from(i32::MAX));
+    let stored = api
+        .get(&format!("{leases}/kube-scheduler"))
+        .await
+        .expect(200);
+    renewed["metadata"]["resourceVersion"] = stored["metadata"]["resourceVersion"].clone();
+    api.put(&format!("{leases}/kube-scheduler"), renewed)
+        .await
+        .expect(200);
+    let one = api.get(&format!("{path}/scheduler")).await.expect(200);
+    assert_eq!(one["conditions"][0]["status"], "True");
+    api.get(&format!("{path}/none")).await.refused(
+        404,
+        "NotFound",
+        "componentstatuses \"none\" not found",
+    );
+    api.post(path, json!({}))
+        .await
+        .refused(405, "MethodNotAllowed", "");
+}

@@ -1,14 +1,16 @@
 //! Pods. Source: <https://kubernetes.io/docs/concepts/workloads/pods/>
 
-mod affinity;
+pub(super) mod affinity;
 pub(crate) mod binding;
 mod containers;
-mod defaults;
+pub(super) mod defaults;
 mod env;
+mod ephemeral;
 mod mounts;
-mod paths;
+pub(super) mod paths;
 mod printing;
 mod probes;
+mod resize;
 pub(super) mod resources;
 mod security;
 pub(super) mod spec;
@@ -18,7 +20,7 @@ pub(super) mod template;
 mod tests;
 pub(super) mod tolerations;
 mod update;
-mod volumes;
+pub(super) mod volumes;
 
 use std::collections::BTreeMap;
 
@@ -33,7 +35,7 @@ use serde_json::Value;
 use super::describe;
 use crate::registry::{
     printing::Column,
-    strategy::{Context, Strategy},
+    strategy::{Context, Part, Strategy},
 };
 
 /// Whose specification is being checked: a pod's, or the template of a workload.
@@ -106,6 +108,10 @@ impl Strategy for PodStrategy {
 
     fn prepare_for_status_update(&self) -> Option<fn(&mut Pod, &Pod)> {
         Some(status::prepare)
+    }
+
+    fn parts(&self) -> Vec<Part<Pod>> {
+        vec![ephemeral::part(), resize::part()]
     }
 
     fn generation_changed(&self, new: &Pod, old: &Pod) -> Option<bool> {

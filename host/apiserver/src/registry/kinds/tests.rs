@@ -67,15 +67,19 @@ fn every_kind_is_where_kubernetes_has_it() {
             "horizontalpodautoscalers.autoscaling horizontalpodautoscalers hpa true [\"status\"] all",
             "jobs.batch jobs  true [\"status\"] all",
             "leases.coordination.k8s.io leases  true [] ",
+            "limitranges. limitranges limits true [] ",
             "namespaces. namespaces ns false [\"status\", \"finalize\"] ",
             "nodes. minions no false [\"status\"] ",
             "persistentvolumeclaims. persistentvolumeclaims pvc true [\"status\"] ",
+            "persistentvolumes. persistentvolumes pv false [\"status\"] ",
             "plugins.plugins.pilothouse.dev plugins.pilothouse.dev/plugins  false [\"status\"] ",
             "poddisruptionbudgets.policy poddisruptionbudgets pdb true [\"status\"] ",
             "pods. pods po true [\"status\"] all",
+            "podtemplates. podtemplates  true [] ",
             "priorityclasses.scheduling.k8s.io priorityclasses pc false [] ",
             "replicasets.apps replicasets rs true [\"status\", \"scale\"] all",
             "replicationcontrollers. controllers rc true [\"status\", \"scale\"] all",
+            "resourcequotas. resourcequotas quota true [\"status\"] ",
             "secrets. secrets  true [] ",
             "serviceaccounts. serviceaccounts sa true [] ",
             "services. services/specs svc true [\"status\"] all",
@@ -97,7 +101,7 @@ fn put_and_delete_behave_as_documented() {
         |names: &[&str]| -> HashSet<String> { names.iter().map(|n| (*n).to_owned()).collect() };
     assert_eq!(
         by(|s| s.allow_create_on_update()),
-        set(&["endpoints", "events", "leases", "services"])
+        set(&["endpoints", "events", "leases", "limitranges", "services"])
     );
     assert_eq!(
         by(|s| !s.allow_unconditional_update()),
@@ -113,7 +117,10 @@ fn put_and_delete_behave_as_documented() {
         set(&[
             "namespaces",
             "persistentvolumeclaims",
+            "persistentvolumes",
             "pods",
+            "podtemplates",
+            "resourcequotas",
             "serviceaccounts",
             "services",
         ])

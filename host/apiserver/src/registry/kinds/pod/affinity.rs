@@ -141,7 +141,12 @@ fn validate_node_affinity(errors: &mut ErrorList, path: &Path, affinity: &NodeAf
     }
 }
 
-fn validate_node_selector(errors: &mut ErrorList, path: &Path, selector: &NodeSelector) {
+/// Which nodes, wherever that is said: in pods and in volumes.
+pub(in crate::registry::kinds) fn validate_node_selector(
+    errors: &mut ErrorList,
+    path: &Path,
+    selector: &NodeSelector,
+) {
     let path = path.child("nodeSelectorTerms");
     if selector.node_selector_terms.is_empty() {
         errors.push(FieldError::required(

@@ -70,7 +70,7 @@ pub(super) fn validate_init(errors: &mut ErrorList, path: &Path, around: &Surrou
     }
 }
 
-fn validate_common(
+pub(super) fn validate_common(
     errors: &mut ErrorList,
     path: &Path,
     container: &Container,

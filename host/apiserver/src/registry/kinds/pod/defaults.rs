@@ -193,9 +193,6 @@ fn fill_volume(volume: &mut Volume) {
             fill_projection(projection);
         }
     }
-    if let Some(source) = &mut volume.host_path {
-        fill::pointer(&mut source.type_, String::new());
-    }
     if let Some(template) = volume
         .ephemeral
         .as_mut()
@@ -203,7 +200,7 @@ fn fill_volume(volume: &mut Volume) {
     {
         claim::fill_defaults(&mut template.spec);
     }
-    fill_network_volume(volume);
+    volume_source(volume);
 }
 
 fn fill_projection(projection: &mut VolumeProjection) {
@@ -217,7 +214,11 @@ fn fill_projection(projection: &mut VolumeProjection) {
     }
 }
 
-fn fill_network_volume(volume: &mut Volume) {
+/// Sources that persistent volumes have too.
+pub(in crate::registry::kinds) fn volume_source(volume: &mut Volume) {
+    if let Some(source) = &mut volume.host_path {
+        fill::pointer(&mut source.type_, String::new());
+    }
     if let Some(iscsi) = &mut volume.iscsi {
         fill::text(&mut iscsi.iscsi_interface, "default");
     }

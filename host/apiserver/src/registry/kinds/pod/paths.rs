@@ -3,7 +3,7 @@
 use pilothouse_api::field::{ErrorList, FieldError, Path};
 
 /// No element is `..`.
-pub(super) fn no_backsteps(errors: &mut ErrorList, path: &Path, target: &str) {
+pub(in crate::registry::kinds) fn no_backsteps(errors: &mut ErrorList, path: &Path, target: &str) {
     if has_backsteps(target) {
         errors.push(FieldError::invalid(path, target, "must not contain '..'"));
     }

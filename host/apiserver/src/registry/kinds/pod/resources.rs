@@ -21,8 +21,8 @@ use pilothouse_api::{
 
 use self::{
     names::{
-        CPU, HUGE_PAGES, MEMORY, is_extended, is_native, is_overcommit_allowed, is_page_multiple,
-        is_pod_level, is_standard_container_resource, is_standard_resource, is_whole_only,
+        CPU, HUGE_PAGES, MEMORY, is_extended, is_native, is_page_multiple, is_pod_level,
+        is_standard_container_resource, is_standard_resource, is_whole_only,
     },
     totals::container_requests,
 };
@@ -301,6 +301,37 @@ pub(in crate::registry::kinds) fn validate_quantity(
             }
         }
     }
+}
+
+/// Whether more of a resource may be promised than there is.
+pub(in crate::registry::kinds) fn is_overcommit_allowed(name: &str) -> bool {
+    names::is_overcommit_allowed(name)
+}
+
+/// The name of any resource: one that Kubernetes knows, or one below a domain.
+pub(in crate::registry::kinds) fn validate_resource_name(
+    errors: &mut ErrorList,
+    path: &Path,
+    name: &str,
+) {
+    let before = errors.len();
+    checks::qualified_name(errors, path, name);
+    if errors.len() == before && !name.contains('/') && !is_standard_resource(name) {
+        errors.push(FieldError::invalid(
+            path,
+            name,
+            "must be a standard resource type or fully qualified",
+        ));
+    }
+}
+
+/// The name of a resource that containers ask for.
+pub(in crate::registry::kinds) fn validate_container_resource_name(
+    errors: &mut ErrorList,
+    path: &Path,
+    name: &str,
+) {
+    validate_name(errors, path, name, Level::Container);
 }
 
 fn validate_name(errors: &mut ErrorList, path: &Path, name: &str, level: Level) {

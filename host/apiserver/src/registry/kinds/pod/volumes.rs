@@ -13,10 +13,24 @@ use pilothouse_api::{
     quantity::Quantity,
 };
 
+pub(in crate::registry::kinds) use remote::validate_driver_name;
+
 use super::{Owner, containers, mounts::Volumes, paths};
 use crate::registry::kinds::{checks, persistent_volume_claim::spec as claim};
 
 const FILE_MODE: &str = "must be a number between 0 and 0777 (octal), both inclusive";
+
+/// Sources that persistent volumes have too, except those that are only theirs.
+pub(in crate::registry::kinds) fn validate_shared(
+    errors: &mut ErrorList,
+    path: &Path,
+    volume: &Volume,
+) {
+    match &volume.host_path {
+        Some(host) => validate_host_path(errors, &path.child("hostPath"), host),
+        None => remote::validate(errors, path, volume),
+    }
+}
 
 /// Checks the volumes and returns the valid ones, which containers may mount.
 pub(super) fn validate<'a>(

@@ -127,18 +127,26 @@ fn validate_monitors(errors: &mut ErrorList, path: &Path, volume: &Volume) {
     }
 }
 
+/// The name of a CSI driver.
+pub(in crate::registry::kinds) fn validate_driver_name(
+    errors: &mut ErrorList,
+    path: &Path,
+    driver: &str,
+) {
+    if driver.is_empty() {
+        errors.push(FieldError::required(path, ""));
+        return;
+    }
+    if driver.len() > 63 {
+        errors.push(FieldError::too_long(path, 63));
+    }
+    checks::dns_subdomain(errors, path, &driver.to_lowercase());
+}
+
 fn validate_drivers(errors: &mut ErrorList, path: &Path, volume: &Volume) {
     if let Some(csi) = &volume.csi {
         let path = path.child("csi");
-        match csi.driver.as_str() {
-            "" => errors.push(FieldError::required(&path.child("driver"), "")),
-            driver => {
-                if driver.len() > 63 {
-                    errors.push(FieldError::too_long(&path.child("driver"), 63));
-                }
-                checks::dns_subdomain(errors, &path.child("driver"), &driver.to_lowercase());
-            }
-        }
+        validate_driver_name(errors, &path.child("driver"), &csi.driver);
         if let Some(secret) = &csi.node_publish_secret_ref {
             let path = path.child("nodePublishSecretRef").child("name");
             checks::required(errors, &path, &secret.name);
