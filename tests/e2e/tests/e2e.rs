@@ -6,6 +6,8 @@ mod access;
 mod bad_input;
 #[path = "e2e/helm.rs"]
 mod helm;
+#[path = "e2e/kinds.rs"]
+mod kinds;
 #[path = "e2e/plugins.rs"]
 mod plugins;
 #[path = "e2e/restart.rs"]
