@@ -35,6 +35,7 @@ fn run() -> Result<()> {
     let arguments = config_file::expand(std::env::args_os().collect())?;
     let role = Cli::parse_from(arguments).role;
     log_as_asked(role.common())?;
+    raise_file_limit();
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .enable_all()
         .build()?;
@@ -49,6 +50,16 @@ fn run() -> Result<()> {
     });
     runtime.shutdown_background(); // what is left only waits for events that no longer matter
     result
+}
+
+/// Every connection is a file, and shells allow few: takes as many as the administrator permits.
+fn raise_file_limit() {
+    use rustix::process::{Resource, getrlimit, setrlimit};
+    let mut limit = getrlimit(Resource::Nofile);
+    limit.current = limit.maximum;
+    if let Err(error) = setrlimit(Resource::Nofile, limit) {
+        tracing::warn!(%error, "the limit of open files stays as it was");
+    }
 }
 
 fn log_as_asked(flags: &CommonFlags) -> Result<()> {

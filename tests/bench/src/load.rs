@@ -13,7 +13,7 @@ use anyhow::{Context, Result, ensure};
 use bytes::Bytes;
 use hdrhistogram::Histogram;
 use http_body_util::{BodyExt, Full};
-use hyper::{Method, Request, client::conn::http1::SendRequest};
+use hyper::{Method, Request, Response, body::Incoming, client::conn::http1::SendRequest};
 use hyper_util::rt::TokioIo;
 use pilothouse_e2e::{Cluster, ClusterOptions};
 use rustls::{
@@ -37,6 +37,14 @@ pub(crate) fn cluster(nodes: u32) -> Result<Cluster> {
     })
 }
 
+/// A connection is a file, here and in the server, which inherits the limit.
+pub(crate) fn raise_file_limit() {
+    let mut limit = rustix::process::getrlimit(rustix::process::Resource::Nofile);
+    limit.current = limit.maximum;
+    // that it cannot be raised shows when a connection is refused
+    _ = rustix::process::setrlimit(rustix::process::Resource::Nofile, limit);
+}
+
 /// Where a cluster listens: `127.0.0.1:6443`.
 pub(crate) fn address(cluster: &Cluster) -> Result<String> {
     let server =
@@ -58,6 +66,14 @@ impl Call {
             method: Method::GET,
             path: path.to_owned(),
             body: String::new(),
+        }
+    }
+
+    /// PUT of a JSON object.
+    pub(crate) fn put(path: &str, body: String) -> Self {
+        Self {
+            method: Method::PUT,
+            ..Self::post(path, body)
         }
     }
 
@@ -137,6 +153,23 @@ pub(crate) async fn run(
 
 /// Sends one request and returns the body of its 2xx answer.
 pub(crate) async fn send(sender: &mut SendRequest<Full<Bytes>>, call: Call) -> Result<Bytes> {
+    let path = call.path.clone();
+    let response = begin(sender, call).await?;
+    let status = response.status();
+    let body = response.into_body().collect().await?.to_bytes();
+    ensure!(
+        status.is_success(),
+        "{path} answered {status}: {}",
+        String::from_utf8_lossy(&body)
+    );
+    Ok(body)
+}
+
+/// Sends one request and returns its answer, whose body may go on.
+pub(crate) async fn begin(
+    sender: &mut SendRequest<Full<Bytes>>,
+    call: Call,
+) -> Result<Response<Incoming>> {
     let request = Request::builder()
         .method(call.method)
         .uri(&call.path)
@@ -145,16 +178,7 @@ pub(crate) async fn send(sender: &mut SendRequest<Full<Bytes>>, call: Call) -> R
         .header("content-type", "application/json")
         .body(Full::from(call.body))?;
     sender.ready().await?;
-    let response = sender.send_request(request).await?;
-    let status = response.status();
-    let body = response.into_body().collect().await?.to_bytes();
-    ensure!(
-        status.is_success(),
-        "{} answered {status}: {}",
-        call.path,
-        String::from_utf8_lossy(&body)
-    );
-    Ok(body)
+    Ok(sender.send_request(request).await?)
 }
 
 /// A TLS connection speaking HTTP/1.1.

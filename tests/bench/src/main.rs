@@ -8,6 +8,7 @@ mod requests;
 mod scheduling;
 mod start;
 mod storage;
+mod watching;
 
 use anyhow::{Result, bail};
 
@@ -17,9 +18,10 @@ type Measurement = (&'static str, fn() -> Result<()>);
 const MEASUREMENTS: &[Measurement] = &[
     ("start", start::time_to_ready),
     ("memory", start::idle_memory),
-    ("create", requests::pod_creates),
+    ("create", requests::creates),
     ("get", requests::gets),
-    ("list", requests::list_of_5000_pods),
+    ("list", requests::lists),
+    ("watch", watching::fan_out),
     ("admission", admission::calls),
     ("decide", decisions::decisions),
     ("schedule", scheduling::end_to_end_at_1000_nodes),
@@ -27,6 +29,7 @@ const MEASUREMENTS: &[Measurement] = &[
 ];
 
 fn main() -> Result<()> {
+    load::raise_file_limit();
     let wanted: Vec<String> = std::env::args().skip(1).collect();
     for name in &wanted {
         if !MEASUREMENTS.iter().any(|(known, _)| known == name) {

@@ -42,21 +42,30 @@ pub(crate) fn idle_memory() -> Result<()> {
 
 /// The resident set of the cluster's process in MB.
 pub(crate) fn resident_mb(cluster: &Cluster) -> Result<f64> {
-    let kilobytes = resident_kb(&cluster.process.id().to_string())?;
+    megabytes(cluster, "VmRSS:")
+}
+
+/// The largest resident set that the cluster's process has had, in MB.
+pub(crate) fn peak_resident_mb(cluster: &Cluster) -> Result<f64> {
+    megabytes(cluster, "VmHWM:")
+}
+
+fn megabytes(cluster: &Cluster, field: &str) -> Result<f64> {
+    let kilobytes = memory_kb(&cluster.process.id().to_string(), field)?;
     Ok(kilobytes as f64 / 1024.0)
 }
 
 /// The resident set of this process in kB.
 pub(crate) fn own_resident_kb() -> Result<u64> {
-    resident_kb("self")
+    memory_kb("self", "VmRSS:")
 }
 
-fn resident_kb(process: &str) -> Result<u64> {
+fn memory_kb(process: &str, field: &str) -> Result<u64> {
     let status = fs::read_to_string(format!("/proc/{process}/status"))?;
     let line = status
         .lines()
-        .find_map(|line| line.strip_prefix("VmRSS:"))
-        .context("no VmRSS")?;
+        .find_map(|line| line.strip_prefix(field))
+        .with_context(|| format!("no {field}"))?;
     let number = line.split_whitespace().next().context("no number")?;
     Ok(number.parse()?)
 }

@@ -14,11 +14,12 @@ use anyhow::{Context, Result, bail};
 /// How long a process may take to say that it is ready; generous, because the machine may be busy.
 const START_TIMEOUT: Duration = Duration::from_secs(120);
 
-/// The target directory: the test binary lies in `<target>/release/deps`.
+/// The target directory: this binary lies in `<target>/release`, or below it.
 fn target() -> PathBuf {
-    let test = std::env::current_exe().unwrap_or_default();
-    test.ancestors()
-        .nth(3)
+    let own = std::env::current_exe().unwrap_or_default();
+    let profile = own.ancestors().find(|folder| folder.ends_with("release"));
+    profile
+        .and_then(Path::parent)
         .map(Path::to_path_buf)
         .unwrap_or_default()
 }
