@@ -93,19 +93,32 @@ impl Patch {
         schema: Option<&'static facts::Type>,
     ) -> Result<Value, Status> {
         let mut patched = current.clone();
+        self.apply_in_place(&mut patched, schema)?;
+        Ok(patched)
+    }
+
+    /// The same without a copy; after an error the object is of no use.
+    pub fn apply_in_place(
+        &self,
+        object: &mut Value,
+        schema: Option<&'static facts::Type>,
+    ) -> Result<(), Status> {
         match &self.0 {
-            Body::Json(operations) => apply_json(&mut patched, operations)?,
-            Body::Merge(patch) => json_patch::merge(&mut patched, &Value::Object(patch.clone())),
+            Body::Json(operations) => apply_json(object, operations),
+            Body::Merge(patch) => {
+                json_patch::merge(object, &Value::Object(patch.clone()));
+                Ok(())
+            }
             Body::Strategic(patch) => {
-                let mut object = match patched {
-                    Value::Object(object) => object,
+                let mut fields = match object.take() {
+                    Value::Object(fields) => fields,
                     _ => Map::new(),
                 };
-                strategic::apply(&mut object, patch.clone(), schema)?;
-                patched = Value::Object(object);
+                strategic::apply(&mut fields, patch.clone(), schema)?;
+                *object = Value::Object(fields);
+                Ok(())
             }
         }
-        Ok(patched)
     }
 }
 

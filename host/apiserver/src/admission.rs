@@ -2,12 +2,12 @@
 //! see it. Source: <https://kubernetes.io/docs/reference/access-authn-authz/admission-controllers/>
 
 use async_trait::async_trait;
-use bytes::Bytes;
 use pilothouse_api::{Status, patch::Patch};
 pub use pilothouse_plugin::{
     admission::{AdmissionPlugins, Mutation, Operation, Request, User},
     manifest::Phase,
 };
+use serde_json::Value;
 
 /// The admission plugins in their order. A refusal is a whole `Status`.
 #[async_trait]
@@ -38,12 +38,8 @@ impl AdmissionChain for AdmissionPlugins {
 }
 
 /// Applies a plugin's JSON patch.
-fn apply(object: &Bytes, patch: &str) -> Result<Bytes, Status> {
-    let object = serde_json::from_slice(object).map_err(Status::internal)?;
-    let patched = Patch::json(patch.as_bytes())?.apply(&object, None)?;
-    serde_json::to_vec(&patched)
-        .map(Bytes::from)
-        .map_err(Status::internal)
+fn apply(object: &mut Value, patch: &str) -> Result<(), Status> {
+    Patch::json(patch.as_bytes())?.apply_in_place(object, None)
 }
 
 /// A chain without plugins.

@@ -18,6 +18,7 @@ use std::sync::Arc;
 use arc_swap::ArcSwap;
 use bytes::Bytes;
 use pilothouse_api::Status;
+use serde_json::Value;
 use tokio::sync::watch;
 
 use crate::{
@@ -49,19 +50,21 @@ pub struct Mutation {
     pub warnings: Vec<String>,
 }
 
-/// Applies a JSON patch (RFC 6902) to an object: `(object, patch) -> object`.
-pub type ApplyPatch<'a> = &'a (dyn Fn(&Bytes, &str) -> Result<Bytes, Status> + Sync);
+/// Applies a JSON patch (RFC 6902) to an object: `(object, patch)`.
+pub type ApplyPatch<'a> = &'a (dyn Fn(&mut Value, &str) -> Result<(), Status> + Sync);
 
 /// One plugin's answer to one call, for contracts.
 pub type Answer<T> = Result<Result<T, Denial>, CallError>;
 
 impl AdmissionPlugins {
-    /// No plugins yet. As many instances of each component are kept warm as the machine has cores.
+    /// No plugins yet. Some instances of each component are kept warm for each core: a call that waits for the host leaves the
+    /// core to the next request.
     pub fn new() -> Self {
+        const EACH_CORE: usize = 4;
         let cores = std::thread::available_parallelism().map_or(1, usize::from);
         Self {
             table: ArcSwap::from_pointee(Table::default()),
-            warm: cores,
+            warm: cores * EACH_CORE,
         }
     }
 
@@ -97,6 +100,7 @@ impl AdmissionPlugins {
     ) -> Result<Mutation, Status> {
         let table = self.table.load_full();
         let mut done = Mutation::default();
+        let mut tree = None; // of the object, once one of them changes it
         for member in table.matching(Phase::Mutate, &request).collect::<Vec<_>>() {
             if !member.selects(&request) {
                 continue;
@@ -113,13 +117,18 @@ impl AdmissionPlugins {
             else {
                 continue;
             };
-            let object = apply(object, &mutation.json_patch).map_err(|status| {
+            let tree = match &mut tree {
+                Some(tree) => tree,
+                none => none.insert(serde_json::from_slice(object).map_err(Status::internal)?),
+            };
+            apply(tree, &mutation.json_patch).map_err(|status| {
                 let name = member.name();
                 Status::internal(format!(
                     "the patch of admission plugin {name:?} does not apply: {}",
                     status.message
                 ))
             })?;
+            let object = Bytes::from(serde_json::to_vec(tree).map_err(Status::internal)?);
             request.object = Some(object.clone());
             done.object = Some(object);
         }

@@ -2,7 +2,6 @@
 
 use std::path::{Path, PathBuf};
 
-use bytes::Bytes;
 use pilothouse_api::{GroupVersionResource, Status};
 
 use crate::admission::{Operation, Request};
@@ -33,10 +32,8 @@ pub fn pod_request(pod: &serde_json::Value) -> Request {
 }
 
 /// Applies a JSON patch, for [`AdmissionPlugins::mutate`](crate::admission::AdmissionPlugins::mutate).
-pub fn apply_patch(object: &Bytes, patch: &str) -> Result<Bytes, Status> {
+pub fn apply_patch(object: &mut serde_json::Value, patch: &str) -> Result<(), Status> {
     let bad = |error: &dyn std::fmt::Display| Status::bad_request(error.to_string());
-    let mut tree: serde_json::Value = serde_json::from_slice(object).map_err(|e| bad(&e))?;
     let patch: json_patch::Patch = serde_json::from_str(patch).map_err(|e| bad(&e))?;
-    json_patch::patch(&mut tree, &patch).map_err(|e| bad(&e))?;
-    Ok(tree.to_string().into())
+    json_patch::patch(object, &patch).map_err(|e| bad(&e))
 }
