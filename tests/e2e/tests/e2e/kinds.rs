@@ -34,12 +34,28 @@ fn yard() -> Result<Cluster> {
             "{line:?} is missing in:\n{applied}"
         );
     }
+    // Quantities in other words and lists that are replaced as a whole look to kubectl as if they had changed.
+    let looks_changed = [
+        "share",
+        "bounds",
+        "cranes",
+        "shed",
+        "statefulset.apps/crane",
+    ];
     let again = cluster.kubectl_words(&["apply", "-f", &manifests])?;
     for object in OBJECTS {
+        if looks_changed.iter().any(|name| object.ends_with(name)) {
+            continue;
+        }
         let line = format!("{object} unchanged");
         ensure!(again.contains(&line), "{line:?} is missing in:\n{again}");
     }
     Ok(cluster)
+}
+
+/// White space made one.
+fn single_spaced(text: &str) -> String {
+    text.split_whitespace().collect::<Vec<_>>().join(" ")
 }
 
 #[test]
@@ -70,7 +86,7 @@ fn every_kind_is_shown_as_kubernetes_shows_it() -> Result<()> {
             "crane StatefulSet/crane <unknown>/10 2 6 0",
         ),
         (
-            "hpa.v1.autoscaling/old-crane",
+            "horizontalpodautoscalers.v1.autoscaling old-crane",
             "NAME REFERENCE TARGETS MINPODS MAXPODS REPLICAS AGE",
             "old-crane StatefulSet/crane cpu: <unknown>/60% 1 3 0",
         ),
@@ -98,9 +114,7 @@ fn every_kind_is_shown_as_kubernetes_shows_it() -> Result<()> {
         ),
     ] {
         let shown = cluster.kubectl(&format!("-n yard get {asked}"))?;
-        let mut lines = shown
-            .lines()
-            .map(|line| line.split_whitespace().collect::<Vec<_>>().join(" "));
+        let mut lines = shown.lines().map(single_spaced);
         assert_eq!(lines.next().as_deref(), Some(header), "{asked}");
         let first = lines.next().unwrap_or_default();
         ensure!(first.starts_with(row), "{asked}: {first:?} is not {row:?}…");
@@ -117,22 +131,19 @@ fn every_kind_is_shown_as_kubernetes_shows_it() -> Result<()> {
         ensure!(all.contains(name), "{name} is missing in:\n{all}");
     }
     for (object, text) in [
-        ("statefulset/crane", "Update Strategy:    RollingUpdate"),
-        ("daemonset/lamp", "Node-Selector:  light=dim"),
-        ("job/sweep", "Suspend:          true"),
-        (
-            "cronjob/patrol",
-            "Time Zone:                     Europe/Paris",
-        ),
-        ("pdb/cranes", "Min available:       50%"),
-        ("hpa/crane", "\"lifts\" on pods:  <unknown> / 10"),
+        ("statefulset/crane", "Update Strategy: RollingUpdate"),
+        ("daemonset/lamp", "Node-Selector: light=dim"),
+        ("job/sweep", "Suspend: true"),
+        ("cronjob/patrol", "Time Zone: Europe/Paris"),
+        ("pdb/cranes", "Min available: 50%"),
+        ("hpa/crane", "\"lifts\" on pods: <unknown> / 10"),
         ("pv/shed", "HostPath (bare host directory volume)"),
-        ("pvc/tools", "StorageClass:  manual"),
+        ("pvc/tools", "StorageClass: manual"),
         ("quota/share", "Name:"),
-        ("limits/bounds", "Container   cpu"),
+        ("limits/bounds", "Container cpu"),
         ("podtemplate/spare", "spare:1"),
     ] {
-        let described = cluster.kubectl(&format!("-n yard describe {object}"))?;
+        let described = single_spaced(&cluster.kubectl(&format!("-n yard describe {object}"))?);
         ensure!(
             described.contains(text),
             "{text:?} is missing in:\n{described}"
@@ -181,7 +192,7 @@ fn every_kind_is_patched_scaled_and_deleted() -> Result<()> {
     cluster.kubectl("-n yard create job by-hand --from=cronjob/patrol")?;
     cluster.kubectl("-n yard autoscale statefulset crane --min=1 --max=2 --name=auto")?;
     let old = cluster.kubectl(
-        r"-n yard get hpa.v1.autoscaling crane -o jsonpath={.metadata.annotations.autoscaling\.alpha\.kubernetes\.io/metrics}",
+        r"-n yard get horizontalpodautoscalers.v1.autoscaling crane -o jsonpath={.metadata.annotations.autoscaling\.alpha\.kubernetes\.io/metrics}",
     )?;
     ensure!(old.contains("lifts"), "{old:?}");
 
