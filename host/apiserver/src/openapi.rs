@@ -29,8 +29,8 @@ pub(crate) fn describe(registry: &Registry) -> OpenApi {
             schema: resource.strategy.schema(),
             subresources: discovery::subresources(resource)
                 .iter()
-                // what is behind a connection has no schema
-                .filter(|row| !row.kind.ends_with("Options"))
+                // what is behind a connection is no object of the kind
+                .filter(|row| row.name != "log" && !row.kind.ends_with("Options"))
                 .map(|row| subresource(resource, row))
                 .collect(),
         }

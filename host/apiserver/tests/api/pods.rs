@@ -289,6 +289,20 @@ async fn cpu_and_memory_of_running_pods_change_through_resize_only() {
             .await
             .refused(422, "Invalid", message);
     }
+    let mut whole = pod("whole");
+    whole["spec"]["resources"] = json!({ "requests": { "cpu": "1" }, "limits": { "cpu": "2" } });
+    api.post(PODS, whole).await.expect(201);
+    let patch =
+        json!({ "spec": { "resources": { "requests": { "cpu": "1500m" } }, "nodeName": "n" } });
+    let resized = api
+        .patch(&format!("{PODS}/whole/resize"), "merge", patch)
+        .await
+        .expect(200);
+    assert_eq!(
+        resized["spec"]["resources"],
+        json!({ "requests": { "cpu": "1500m" }, "limits": { "cpu": "2" } })
+    );
+
     let main = format!("{PODS}/p");
     let patch = json!({ "spec": { "containers": [{ "name": "main", "resources": { "requests": { "cpu": "300m" } } }] } });
     api.patch(&main, "strategic-merge", patch).await.refused(

@@ -14,7 +14,7 @@ use pilothouse_api::{
 };
 use serde_json::{Value, json};
 
-use super::{cells, checks, conditions, describe, int_or_percent, replicas};
+use super::{cells, checks, conditions, describe, fill, int_or_percent, replicas};
 use crate::registry::{
     printing::Column,
     strategy::{Context, Strategy},
@@ -36,15 +36,23 @@ impl Strategy for PodDisruptionBudgetStrategy {
         }
     }
 
+    fn default(&self, budget: &mut PodDisruptionBudget) {
+        let Some(status) = &mut budget.status else {
+            return;
+        };
+        for count in [
+            &mut status.current_healthy,
+            &mut status.desired_healthy,
+            &mut status.disruptions_allowed,
+            &mut status.expected_pods,
+        ] {
+            fill::pointer(count, 0); // Kubernetes writes zeros here
+        }
+    }
+
     fn prepare_for_create(&self, _context: &Context, budget: &mut PodDisruptionBudget) {
-        budget.status = Some(PodDisruptionBudgetStatus {
-            // zero and always present in Kubernetes' JSON
-            current_healthy: Some(0),
-            desired_healthy: Some(0),
-            disruptions_allowed: Some(0),
-            expected_pods: Some(0),
-            ..PodDisruptionBudgetStatus::default()
-        });
+        budget.status = Some(PodDisruptionBudgetStatus::default());
+        self.default(budget);
     }
 
     fn prepare_for_update(

@@ -57,6 +57,11 @@ impl Strategy for StatefulSetStrategy {
         fill::text(&mut retention.when_scaled, RETAIN);
         fill::pointer(&mut spec.replicas, 1);
         fill::pointer(&mut spec.revision_history_limit, 10);
+        // Kubernetes writes these two even if they say nothing
+        fill::pointer(&mut spec.service_name, String::new());
+        if let Some(status) = &mut set.status {
+            fill::pointer(&mut status.available_replicas, 0);
+        }
         template::fill_defaults(&mut spec.template);
         for claim in spec.volume_claim_templates.iter_mut().flatten() {
             persistent_volume_claim::fill_defaults(claim);
@@ -64,7 +69,10 @@ impl Strategy for StatefulSetStrategy {
     }
 
     fn prepare_for_create(&self, _context: &Context, set: &mut StatefulSet) {
-        set.status = Some(StatefulSetStatus::default());
+        set.status = Some(StatefulSetStatus {
+            available_replicas: Some(0),
+            ..StatefulSetStatus::default()
+        });
     }
 
     fn prepare_for_update(&self, _context: &Context, new: &mut StatefulSet, old: &StatefulSet) {

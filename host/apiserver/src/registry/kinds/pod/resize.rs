@@ -1,4 +1,4 @@
-//! `pods/resize`: CPU and memory of a running pod's containers.
+//! `pods/resize`: CPU and memory of a running pod's containers, and of the pod as a whole if it has them.
 //! Source: <https://kubernetes.io/docs/tasks/configure-pod-container/resize-container-resources/>
 
 use k8s_openapi::api::core::v1::{Container, Pod, PodSpec, ResourceRequirements};
@@ -22,11 +22,14 @@ pub(super) fn part() -> Part<Pod> {
     }
 }
 
-/// Takes the resources of containers that exist, and keeps everything else.
+/// Takes the resources of what exists, and keeps everything else.
 fn keep(new: &mut Pod, old: &Pod) {
     let sent = new.spec.take().unwrap_or_default();
     keep_all(new, old);
     let spec = new.spec.get_or_insert_default();
+    if spec.resources.is_some() {
+        spec.resources = sent.resources.clone();
+    }
     let take = |containers: &mut [Container], sent: &[Container]| {
         for container in containers {
             if let Some(sent) = sent.iter().find(|c| c.name == container.name) {
@@ -122,6 +125,9 @@ fn validate_removals(errors: &mut ErrorList, path: &Path, new: &PodSpec, old: &P
 /// The new specification with the old amounts of what may be resized.
 fn with_old_amounts(new: &PodSpec, old: &PodSpec) -> PodSpec {
     let mut spec = new.clone();
+    if let (Some(now), Some(before)) = (&mut spec.resources, &old.resources) {
+        put_back_amounts(now, before);
+    }
     for (container, old) in spec.containers.iter_mut().zip(&old.containers) {
         put_back(container, old);
     }
@@ -136,12 +142,12 @@ fn with_old_amounts(new: &PodSpec, old: &PodSpec) -> PodSpec {
 
 fn put_back(container: &mut Container, old: &Container) {
     let before = old.resources.clone().unwrap_or_default();
-    let now = container.resources.get_or_insert_default();
-    let ResourceRequirements {
-        limits, requests, ..
-    } = now;
-    restore(limits, before.limits.as_ref());
-    restore(requests, before.requests.as_ref());
+    put_back_amounts(container.resources.get_or_insert_default(), &before);
+}
+
+fn put_back_amounts(now: &mut ResourceRequirements, before: &ResourceRequirements) {
+    restore(&mut now.limits, before.limits.as_ref());
+    restore(&mut now.requests, before.requests.as_ref());
 }
 
 fn restore(list: &mut Option<ResourceList>, before: Option<&ResourceList>) {

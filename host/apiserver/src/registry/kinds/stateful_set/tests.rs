@@ -57,7 +57,10 @@ fn defaults() {
             "status": {"phase": "Pending"},
         })
     );
-    assert_eq!(filled["status"], json!({"replicas": 0}));
+    assert_eq!(
+        filled["status"],
+        json!({"replicas": 0, "availableReplicas": 0})
+    );
     let on_delete = with(&base(), &[("/spec/updateStrategy/type", json!("OnDelete"))]);
     assert_eq!(
         json(&created(&StatefulSetStrategy, &on_delete))["spec"]["updateStrategy"],
