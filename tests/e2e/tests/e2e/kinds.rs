@@ -205,3 +205,40 @@ fn every_kind_is_patched_scaled_and_deleted() -> Result<()> {
     cluster.kubectl("delete namespace yard --timeout=60s")?;
     Ok(())
 }
+
+#[test]
+fn a_drain_waits_for_the_pods_budget() -> Result<()> {
+    let cluster = Cluster::start()?;
+    cluster.kubectl("create deployment web --image=nginx --replicas=1")?;
+    cluster.kubectl("rollout status deployment/web --timeout=60s")?;
+    cluster.kubectl("create poddisruptionbudget web --selector=app=web --min-available=1")?;
+    let allow = |disruptions: u32| {
+        let status = format!(
+            r#"{{"status":{{"observedGeneration":1,"disruptionsAllowed":{disruptions},"currentHealthy":1,"desiredHealthy":1,"expectedPods":1}}}}"#
+        );
+        cluster.kubectl(&format!(
+            "patch pdb web --subresource=status --type=merge -p {status}"
+        ))
+    };
+    allow(0)?;
+    let node = cluster.kubectl("get pods -l app=web -o jsonpath={.items[0].spec.nodeName}")?;
+    let refused = cluster
+        .try_kubectl(&format!("drain {node} --timeout=2s"))?
+        .refused()?;
+    ensure!(
+        refused.contains("Cannot evict pod as it would violate the pod's disruption budget."),
+        "{refused}"
+    );
+    allow(1)?;
+    let drained = cluster.kubectl(&format!("drain {node} --timeout=60s"))?;
+    ensure!(
+        drained.contains(&format!("node/{node} drained")),
+        "{drained}"
+    );
+    let left = cluster.kubectl("get pdb web -o jsonpath={.status.disruptionsAllowed}")?;
+    assert_eq!(left, "0");
+    cluster.kubectl("rollout status deployment/web --timeout=60s")?;
+    let moved = cluster.kubectl("get pods -l app=web -o jsonpath={.items[0].spec.nodeName}")?;
+    ensure!(moved != node, "the new pod is on the drained node");
+    Ok(())
+}
