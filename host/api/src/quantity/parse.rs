@@ -179,7 +179,7 @@ fn mantissa(parts: &Parts<'_>) -> Result<(i128, i32), QuantityError> {
             }
         }
     }
-    if dropped > 0 && parts.whole.len() > 38 {
+    if lost && parts.whole.len() > 38 {
         return Err(QuantityError::Numeric); // a whole number that cannot be kept exactly
     }
     Ok((mantissa.saturating_add(i128::from(lost)), dropped))

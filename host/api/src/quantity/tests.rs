@@ -104,7 +104,7 @@ fn refuses_what_is_no_quantity() {
         (".", QuantityError::Numeric),
         ("m", QuantityError::Numeric),
         (
-            "1234567890123456789012345678901234567890",
+            "1234567890123456789012345678901234567891",
             QuantityError::Numeric,
         ),
     ] {
@@ -188,4 +188,11 @@ proptest! {
             prop_assert_eq!(parse(&quantity.to_string()), quantity);
         }
     }
+}
+
+#[test]
+fn the_canonical_form_of_many_digits_can_be_read_again() {
+    let canonical =
+        Quantity::canonical("03.990000001174869900000999990000117486219e0222249999").unwrap();
+    assert_eq!(Quantity::canonical(&canonical).as_ref(), Ok(&canonical));
 }
