@@ -8,6 +8,8 @@ use serde_json::{Value, json};
 
 use crate::registry::{Call, Current, Registry, Subresource, Updated};
 
+/// Who owns what the server makes by itself, as in Kubernetes.
+const FIELD_MANAGER: &str = "kube-apiserver";
 /// The server acts on itself under this name.
 const USER: &str = "system:apiserver";
 
@@ -141,7 +143,8 @@ async fn make(
         return Ok(());
     };
     let user = UserInfo::new(USER, &["system:masters"]);
-    let call = Call::new(user, &*registry.environment, false);
+    let mut call = Call::new(user, &*registry.environment, false);
+    call.field_manager = FIELD_MANAGER.to_owned();
     let object = resource.strategy.decode(document.to_string().as_bytes())?;
     match registry.current(resource, namespace, name).await? {
         Some(_) if refresh => {

@@ -1,5 +1,6 @@
 //! From an authorized request to its answer: routing, then one handler per verb.
 
+mod apply;
 pub(crate) mod component_status;
 pub(crate) mod connect;
 mod health;
@@ -22,7 +23,7 @@ use crate::{
     body::RequestBody,
     metrics::Labels,
     negotiation::{Negotiated, Offer, negotiate},
-    query::Query,
+    query::{self, Query},
     registry::{Call, Resource, Subresource},
     request_info::RequestInfo,
     response::{path_not_found, status_response},
@@ -53,6 +54,7 @@ impl Request<'_> {
     fn call(&self, state: &State, dry_run: bool) -> Call {
         let mut call = Call::new(self.user.clone(), &*state.environment, dry_run);
         call.uid = self.audit_id.to_owned();
+        call.field_manager = query::field_manager(self.query, self.headers());
         call.deadline = self.deadline;
         call
     }

@@ -3,7 +3,15 @@
 
 use std::time::Duration;
 
-use pilothouse_api::{Cause, Status};
+use http::{HeaderMap, header};
+use pilothouse_api::{
+    Cause, Status,
+    field::{ErrorList, FieldError, Path},
+    validation::validate_field_manager,
+};
+
+/// The most that a field manager's name may have.
+const MAX_MANAGER_BYTES: usize = 128;
 
 /// The decoded query string in its order.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -135,24 +143,66 @@ impl WriteOptions {
     }
 }
 
-/// `fieldManager`: at most 128 printable characters.
+/// `fieldManager`: at most 128 bytes of printable characters. Anything else is 422.
 fn check_field_manager(query: &Query, kind: &str) -> Result<(), Status> {
-    let Some(manager) = query.get("fieldManager") else {
-        return Ok(());
-    };
-    let message = match manager {
-        long if long.len() > 128 => "Too long: may not be more than 128 bytes".to_owned(),
-        odd if odd.chars().any(char::is_control) => {
-            format!("Invalid value: {odd:?}: should contain only printable characters")
-        }
-        _ => return Ok(()),
-    };
-    Err(invalid_option(
+    let manager = query.get("fieldManager").unwrap_or_default();
+    invalid_options(
         kind,
-        "fieldManager",
-        "FieldValueInvalid",
-        message,
-    ))
+        validate_field_manager(manager, &Path::new("fieldManager")),
+    )
+}
+
+fn invalid_options(kind: &str, errors: ErrorList) -> Result<(), Status> {
+    if errors.is_empty() {
+        return Ok(());
+    }
+    let causes = errors.into_iter().map(Cause::from).collect();
+    Err(Status::invalid("meta.k8s.io", kind, "", causes))
+}
+
+/// The options of applies only: whether fields are taken over from other owners. An apply must name its field manager, or it
+/// is 422.
+pub(crate) fn force_of_apply(query: &Query) -> Result<bool, Status> {
+    if query.get("fieldManager").is_none() {
+        let path = Path::new("fieldManager");
+        let error = FieldError::required(&path, "is required for apply patch");
+        invalid_options("PatchOptions", vec![error])?;
+    }
+    Ok(query.flag("force"))
+}
+
+/// 422 for `force` on another patch.
+pub(crate) fn forbid_force(query: &Query) -> Result<(), Status> {
+    if query.optional_flag("force").is_none() {
+        return Ok(());
+    }
+    let path = Path::new("force");
+    let error = FieldError::forbidden(&path, "may not be specified for non-apply patch");
+    invalid_options("PatchOptions", vec![error])
+}
+
+/// Who comes to own what a request writes: `fieldManager`, or what the user agent has before its first slash, printable and
+/// at most 128 bytes.
+pub(crate) fn field_manager(query: &Query, headers: &HeaderMap) -> String {
+    if let Some(manager) = query.get("fieldManager") {
+        return manager.to_owned();
+    }
+    let agent = headers
+        .get(header::USER_AGENT)
+        .and_then(|agent| agent.to_str().ok());
+    let name = agent
+        .unwrap_or_default()
+        .split('/')
+        .next()
+        .unwrap_or_default();
+    let mut manager = String::new();
+    for letter in name.chars().filter(|letter| !letter.is_control()) {
+        if manager.len() + letter.len_utf8() > MAX_MANAGER_BYTES {
+            break;
+        }
+        manager.push(letter);
+    }
+    manager
 }
 
 /// `resourceVersionMatch`.

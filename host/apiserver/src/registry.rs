@@ -17,6 +17,7 @@ mod create;
 mod delete;
 pub(crate) mod errors;
 mod eviction;
+mod managed;
 mod metadata;
 mod read;
 mod ttl;
@@ -28,7 +29,8 @@ use bytes::Bytes;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use parking_lot::Mutex;
 use pilothouse_api::{
-    GroupVersionKind, GroupVersionResource, ResourceInfo, Revision, SharedObject, Status, protobuf,
+    GroupVersionKind, GroupVersionResource, ResourceInfo, Revision, SharedObject, Status, apply,
+    protobuf,
 };
 use pilothouse_storage::{KeyValue, Storage, WatchCache};
 
@@ -36,10 +38,11 @@ pub(crate) use binding::bind;
 pub(crate) use delete::success;
 pub use delete::{DeleteOptions, Deleted, Preconditions, Propagation};
 pub(crate) use eviction::evict;
+pub(crate) use managed::apply_to;
 pub(crate) use metadata::{settle_name, settle_namespace};
 pub(crate) use read::{Page, Selection, revision_of};
+pub(crate) use update::{Create, read_scale, scale_document};
 pub use update::{Subresource, Updated};
-pub(crate) use update::{read_scale, scale_document};
 
 use crate::{
     admission::{self, AdmissionChain, Operation, Phase},
@@ -57,6 +60,7 @@ pub struct Resource {
     /// `None`: the kind has no protobuf form.
     pub(crate) protobuf: Option<protobuf::Encoder>,
     converted: converted::Converted,
+    owned: managed::Owned,
     /// Only what ships with the server may refuse writes: leases, events, plugins.
     pub exempt_from_user_plugins: bool,
 }
@@ -81,6 +85,7 @@ impl Resource {
                 .iter()
                 .any(|(group, name)| info.gvr.group == *group && info.gvr.resource == *name),
             protobuf: protobuf::Encoder::new(&info.gvr.api_version(), &info.kind),
+            owned: managed::Owned::new(&info),
             info,
             strategy,
             cache,
@@ -97,28 +102,38 @@ impl Resource {
     fn encode(&self, object: &mut AnyObject) -> Result<Bytes, Status> {
         drop_empty(object.metadata_mut());
         let version = object.metadata_mut().resource_version.take();
-        let served = object.encode();
+        let mut stored = object.encode_plain();
         object.metadata_mut().resource_version = version;
-        match self.strategy.conversion() {
-            None => Ok(served.into()),
-            Some(conversion) => (conversion.to_stored)(&served).map(Bytes::from),
+        if let Some(conversion) = self.strategy.conversion() {
+            stored = (conversion.to_stored)(&stored)?;
         }
+        Ok(match object.managed() {
+            None => stored.into(),
+            Some(managed) => apply::join(stored, managed).into(),
+        })
     }
 
-    /// The typed form of what is stored.
-    fn decode_stored(&self, stored: &[u8], revision: Revision) -> Result<AnyObject, Status> {
-        let decoded = match self.strategy.conversion() {
-            None => self.strategy.decode(stored),
-            Some(conversion) => self.strategy.decode(&(conversion.from_stored)(stored)?),
+    /// The typed form of what is stored, and its JSON as served, without managed fields.
+    fn decode_stored(
+        &self,
+        stored: &Bytes,
+        revision: Revision,
+    ) -> Result<(AnyObject, Bytes), Status> {
+        let (plain, managed) = apply::split(stored);
+        let plain = match (self.strategy.conversion(), plain) {
+            (Some(conversion), plain) => (conversion.from_stored)(&plain)?.into(),
+            (None, Cow::Owned(plain)) => plain.into(),
+            (None, Cow::Borrowed(_)) => stored.clone(),
         };
-        let mut object = decoded.map_err(|status| {
+        let mut object = self.strategy.decode(&plain).map_err(|status| {
             Status::internal(format!(
                 "a stored object cannot be read: {}",
                 status.message
             ))
         })?;
         object.metadata_mut().resource_version = Some(revision.to_string());
-        Ok(object)
+        object.set_managed(managed.map(Arc::from));
+        Ok((object, plain))
     }
 }
 
@@ -142,6 +157,8 @@ pub struct Current {
     pub object: AnyObject,
     pub revision: Revision,
     stored: Bytes,
+    /// JSON as served, without managed fields and `resourceVersion`.
+    plain: Bytes,
 }
 
 /// One request as the registry sees it.
@@ -149,6 +166,10 @@ pub struct Call {
     pub context: Context,
     /// The request's id, which admission plugins are shown.
     pub uid: String,
+    /// Who comes to own what the request writes.
+    pub field_manager: String,
+    /// The request is an apply: who owns what has been settled with what is written.
+    pub applies: bool,
     /// The options as JSON, for admission.
     pub options: Bytes,
     /// When the request's time is up.
@@ -170,6 +191,8 @@ impl Call {
                 dry_run,
             },
             uid: environment.uuid(),
+            field_manager: String::new(),
+            applies: false,
             options: Bytes::new(),
             deadline: None,
             warnings: Mutex::default(),
@@ -327,12 +350,14 @@ impl Registry {
                 .set_replicas(object, update::scale_replicas(&json)?);
             return Ok(());
         }
+        let before = object.managed().cloned();
         *object = resource.strategy.decode(&json).map_err(|status| {
             Status::internal(format!(
                 "an admission plugin made an object that cannot be read: {}",
                 status.message
             ))
         })?;
+        call.warn(managed::keep_readable(object, before));
         resource.strategy.default(object);
         Ok(())
     }
@@ -435,8 +460,10 @@ fn start_caches(
 
 /// What a key holds, typed.
 fn read_current(resource: &Resource, kv: KeyValue) -> Result<Current, Status> {
+    let (object, plain) = resource.decode_stored(&kv.value, kv.mod_revision)?;
     Ok(Current {
-        object: resource.decode_stored(&kv.value, kv.mod_revision)?,
+        object,
+        plain,
         revision: kv.mod_revision,
         stored: kv.value,
     })

@@ -3,6 +3,8 @@
 #[path = "api/harness.rs"]
 mod harness;
 
+#[path = "api/apply.rs"]
+mod apply;
 #[path = "api/consistency.rs"]
 mod consistency;
 #[path = "api/decoders.rs"]

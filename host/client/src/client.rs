@@ -289,7 +289,7 @@ impl Client {
     ) -> Result<http::Response<Body>, Status> {
         let mut retries = 0;
         loop {
-            let request = request(&method, uri, content_type, body.clone())?;
+            let request = request(&self.user, &method, uri, content_type, body.clone())?;
             let (status, wait) = match self.transport.send(&self.user, request).await {
                 Ok(response) if response.status().is_success() => return Ok(response),
                 Ok(response) => refusal(response).await,
@@ -312,7 +312,15 @@ impl Client {
 const JSON: &str = "application/json";
 const NO_FIELDS: &[&str] = &[];
 
+/// What a user is called where it owns fields: `kube-scheduler` for `system:kube-scheduler`, a plugin's name for a plugin.
+fn agent(user: &UserInfo) -> String {
+    let name = user.name.rsplit(':').next().unwrap_or_default();
+    let name = if name.is_empty() { "pilothouse" } else { name };
+    format!("{name}/{}", env!("CARGO_PKG_VERSION"))
+}
+
 fn request(
+    user: &UserInfo,
     method: &Method,
     uri: &str,
     content_type: &str,
@@ -322,10 +330,7 @@ fn request(
         .method(method)
         .uri(uri)
         .header(header::ACCEPT, JSON)
-        .header(
-            header::USER_AGENT,
-            concat!("pilothouse/", env!("CARGO_PKG_VERSION")),
-        );
+        .header(header::USER_AGENT, agent(user));
     if !content_type.is_empty() {
         request = request.header(header::CONTENT_TYPE, content_type);
     }

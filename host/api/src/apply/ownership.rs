@@ -1,6 +1,8 @@
 //! Who owns what after a write: `Update` for whatever is no apply.
 //! Source: <https://kubernetes.io/docs/reference/using-api/server-side-apply/#field-management>
 
+use std::sync::LazyLock;
+
 use super::{
     compare::{Changes, compare},
     managed::{Entry, Fields, Managed, Manager, Operation, read, sort, write},
@@ -20,7 +22,10 @@ pub(super) const BEFORE_FIRST_APPLY: &str = "before-first-apply";
 const UNKNOWN: &str = "unknown";
 
 /// What is never owned.
-const NEVER_OWNED: [&[&str]; 12] = [
+static NEVER_OWNED: LazyLock<FieldSet<'static>> =
+    LazyLock::new(|| FieldSet::of_fields(&NEVER_OWNED_PATHS));
+
+const NEVER_OWNED_PATHS: [&[&str]; 12] = [
     &["apiVersion"],
     &["kind"],
     &["metadata"],
@@ -287,7 +292,7 @@ impl<S: Schema> Others<'_, S> {
 
 /// Leaves out what is never owned.
 pub(super) fn strip(set: FieldSet<'_>) -> FieldSet<'_> {
-    set.difference(&FieldSet::of_fields(&NEVER_OWNED))
+    set.difference(&NEVER_OWNED)
 }
 
 /// Folds the oldest updates of each version together until there are few enough.

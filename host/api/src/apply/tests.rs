@@ -1,6 +1,7 @@
 //! Objects that are created, updated and applied by several managers, as their `managedFields` tell.
 
 mod applies;
+mod deployments;
 mod model;
 mod sets;
 mod updates;

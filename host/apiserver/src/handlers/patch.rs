@@ -11,7 +11,7 @@ use serde_json::Value;
 use crate::body::content_type;
 
 /// The media types that a PATCH may have.
-const ACCEPTED: &str = "application/json-patch+json, application/merge-patch+json, application/strategic-merge-patch+json";
+const ACCEPTED: &str = "application/json-patch+json, application/merge-patch+json, application/strategic-merge-patch+json, application/apply-patch+yaml";
 
 /// A patch, read and ready to be applied as often as needed.
 pub(crate) struct Patch(patch::Patch);
@@ -24,9 +24,6 @@ impl Patch {
             false => "",
         };
         match PatchType::from_content_type(sent) {
-            Some(PatchType::Apply) => Err(Status::unsupported_media_type(format!(
-                "server-side apply is not served yet; accepted media types include: {ACCEPTED}"
-            ))),
             Some(media) => Ok(media),
             None => Err(Status::unsupported_media_type(format!(
                 "the body of the request was in an unknown format - accepted media types include: {ACCEPTED}"

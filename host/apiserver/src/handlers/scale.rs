@@ -80,7 +80,8 @@ pub(crate) async fn replace(
     answer(resource, &updated.object, negotiated, request)
 }
 
-fn answer(
+/// Answers with the Scale of an object.
+pub(super) fn answer(
     resource: &Resource,
     object: &AnyObject,
     negotiated: Negotiated,

@@ -5,16 +5,16 @@ use std::sync::Arc;
 use bytes::Bytes;
 use http::Response;
 use k8s_openapi::api::{core::v1::Binding, policy::v1::Eviction};
-use pilothouse_api::{GroupVersionKind, Status, facts, strict};
+use pilothouse_api::{GroupVersionKind, Status, facts, patch::PatchType, strict};
 use pilothouse_client::Body;
 use serde::de::DeserializeOwned;
 use serde_json::json;
 
-use super::{Request, patch::Patch, scale, view};
+use super::{Request, apply, patch::Patch, scale, view};
 use crate::{
     body::{RequestBody, expect_type, to_json},
     negotiation::Negotiated,
-    query::{FieldValidation, WriteOptions},
+    query::{self, FieldValidation, WriteOptions},
     registry::{
         self, Call, Current, DeleteOptions, Deleted, Resource, Subresource, erased::AnyObject,
         success,
@@ -78,7 +78,8 @@ pub(crate) async fn update(
     registry::settle_name(&mut object, key.1)?;
     registry::settle_namespace(&mut object, resource.info.namespaced, key.0)?;
     let creates = subresource == Subresource::Main && resource.strategy.allow_create_on_update();
-    let or_create = creates.then(|| object.clone());
+    let create = || Ok(object.clone());
+    let or_create = creates.then_some(&create as &registry::Create<'_>);
     let transform = |_: &Current| Ok(object.clone());
     let outcome = state
         .registry
@@ -98,7 +99,11 @@ pub(crate) async fn patch(
     negotiated: Negotiated,
 ) -> Result<Response<Body>, Status> {
     let media = Patch::media(request.headers())?;
+    if media == PatchType::Apply {
+        return apply::apply(state, resource, subresource, request, body, negotiated).await;
+    }
     let options = WriteOptions::parse(request.query, "PatchOptions")?;
+    query::forbid_force(request.query)?;
     let mut call = request.call(state, options.dry_run);
     call.options = options_json("PatchOptions", options.dry_run);
     let patch = Patch::parse(media, body.read().await?)?;
@@ -324,7 +329,7 @@ async fn delete_options(
 }
 
 /// The options as admission plugins see them.
-fn options_json(kind: &str, dry_run: bool) -> Bytes {
+pub(super) fn options_json(kind: &str, dry_run: bool) -> Bytes {
     let mut options = json!({ "kind": kind, "apiVersion": "meta.k8s.io/v1" });
     if dry_run {
         options["dryRun"] = json!(["All"]);
@@ -332,7 +337,8 @@ fn options_json(kind: &str, dry_run: bool) -> Bytes {
     options.to_string().into()
 }
 
-fn answer(
+/// Answers with what was written, or why it was not.
+pub(super) fn answer(
     resource: &Resource,
     request: &Request<'_>,
     negotiated: Negotiated,

@@ -8,8 +8,8 @@ use pilothouse_api::{
 use pilothouse_storage::{KeyValue, Lease, StorageError, Txn};
 
 use super::{
-    Attributes, Call, Registry, Resource, erased::AnyObject, errors, metadata, read_current,
-    strategy::Reservation,
+    Attributes, Call, Registry, Resource, erased::AnyObject, errors, managed, metadata,
+    read_current, strategy::Reservation,
 };
 use crate::admission::Operation;
 
@@ -40,7 +40,10 @@ impl Registry {
             ));
         }
         metadata::settle_namespace(&mut object, resource.info.namespaced, namespace)?;
+        object.metadata_mut().deletion_timestamp = None;
+        object.metadata_mut().deletion_grace_period_seconds = None;
         strategy.default(&mut object);
+        managed::track_create(resource, call, &mut object)?;
         let name = object.name().to_owned();
         let attributes = attributes(resource, namespace, &name);
         self.mutate(resource, call, &attributes, &mut object, None)

@@ -1,12 +1,14 @@
 //! Strategies and objects without their type, so that the pipeline is compiled once and not once per kind.
 //!
-//! Invariant: a typed strategy only ever meets objects that it decoded itself; the downcasts that rest on this are all here.
+//! Invariants: a typed strategy only ever meets objects that it decoded itself; the downcasts that rest on this are all here.
+//! Managed fields are never part of the typed value: they stay text, which most writes hand on unread.
 
 use std::{any::Any, sync::Arc};
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use pilothouse_api::{
     Kind, ResourceInfo, Status,
+    apply::{self, Scope},
     field::ErrorList,
     openapi::{self, SchemaProvider},
 };
@@ -19,7 +21,11 @@ use super::{
 
 /// A typed object whose type only its strategy knows.
 #[derive(Debug)]
-pub struct AnyObject(Box<dyn ErasedObject>);
+pub struct AnyObject {
+    object: Box<dyn ErasedObject>,
+    /// The value of `metadata.managedFields`.
+    managed: Option<Arc<str>>,
+}
 
 trait ErasedObject: std::fmt::Debug + Send + Sync {
     fn metadata(&self) -> &ObjectMeta;
@@ -58,37 +64,61 @@ impl<K: Kind> ErasedObject for K {
 
 impl Clone for AnyObject {
     fn clone(&self) -> Self {
-        Self(self.0.clone_boxed())
+        Self {
+            object: self.object.clone_boxed(),
+            managed: self.managed.clone(),
+        }
     }
 }
 
 impl AnyObject {
-    /// Forgets the type.
-    pub fn new<K: Kind>(object: K) -> Self {
-        Self(Box::new(object))
+    /// Forgets the type. Managed fields of the typed value are dropped.
+    pub fn new<K: Kind>(mut object: K) -> Self {
+        k8s_openapi::Metadata::metadata_mut(&mut object).managed_fields = None;
+        Self {
+            object: Box::new(object),
+            managed: None,
+        }
+    }
+
+    /// The value of `metadata.managedFields`, as text.
+    pub fn managed(&self) -> Option<&Arc<str>> {
+        self.managed.as_ref()
+    }
+
+    pub fn set_managed(&mut self, managed: Option<Arc<str>>) {
+        self.managed = managed;
     }
 
     pub fn metadata(&self) -> &ObjectMeta {
-        self.0.metadata()
+        self.object.metadata()
     }
 
     pub fn metadata_mut(&mut self) -> &mut ObjectMeta {
-        self.0.metadata_mut()
+        self.object.metadata_mut()
     }
 
     /// Compact JSON, with `resourceVersion` only if the metadata has one.
     pub fn encode(&self) -> Vec<u8> {
-        self.0.encode()
+        match &self.managed {
+            None => self.object.encode(),
+            Some(managed) => apply::join(self.object.encode(), managed),
+        }
+    }
+
+    /// The same without managed fields.
+    pub fn encode_plain(&self) -> Vec<u8> {
+        self.object.encode()
     }
 
     /// The typed value, for the few subresources that belong to one kind.
     pub fn downcast_ref<K: Kind>(&self) -> Option<&K> {
-        self.0.as_any().downcast_ref()
+        self.object.as_any().downcast_ref()
     }
 
     /// The same, to be changed.
     pub fn downcast_mut<K: Kind>(&mut self) -> Option<&mut K> {
-        self.0.as_any_mut().downcast_mut()
+        self.object.as_any_mut().downcast_mut()
     }
 
     /// The name, empty if there is none yet.
@@ -130,6 +160,8 @@ pub trait ErasedStrategy: Send + Sync {
     fn keep_all_but(&self, part: &str, new: &mut AnyObject, old: &AnyObject);
     fn validate_part(&self, part: &str, new: &AnyObject, old: &AnyObject) -> ErrorList;
     fn has_finalize(&self) -> bool;
+    /// What a write to a subresource, `""` for the object itself, may change and its manager thereby own.
+    fn owned_scope(&self, subresource: &str) -> Scope;
     fn prepare_for_finalize(&self, new: &mut AnyObject, old: &AnyObject);
     fn generation_changed(&self, new: &AnyObject, old: &AnyObject) -> Option<bool>;
     fn validate(&self, object: &AnyObject) -> ErrorList;
@@ -202,7 +234,12 @@ impl<S: Strategy> ErasedStrategy for Erased<S> {
     }
 
     fn decode(&self, json: &[u8]) -> Result<AnyObject, Status> {
-        S::Object::decode(json).map(AnyObject::new)
+        let (plain, managed) = apply::split(json);
+        let mut object = AnyObject::new(S::Object::decode(&plain)?);
+        if let Some(managed) = managed {
+            object.managed = Some(managed.into());
+        }
+        Ok(object)
     }
 
     fn default(&self, object: &mut AnyObject) {
@@ -255,6 +292,17 @@ impl<S: Strategy> ErasedStrategy for Erased<S> {
 
     fn has_finalize(&self) -> bool {
         self.strategy.prepare_for_finalize().is_some()
+    }
+
+    fn owned_scope(&self, subresource: &str) -> Scope {
+        if let Some(scope) = self.strategy.owned_scope(subresource) {
+            return scope;
+        }
+        match subresource {
+            "status" => Scope::Without(&[&["spec"]]),
+            _ if self.has_status() => Scope::Without(&[&["status"]]),
+            _ => Scope::Without(&[]),
+        }
     }
 
     fn prepare_for_finalize(&self, new: &mut AnyObject, old: &AnyObject) {

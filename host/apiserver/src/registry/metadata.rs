@@ -65,10 +65,6 @@ pub(crate) fn fill_for_update(new: &mut ObjectMeta, old: &ObjectMeta) {
     new.deletion_grace_period_seconds = old.deletion_grace_period_seconds;
     new.self_link = None;
     new.generation = old.generation;
-    // a PUT without managed fields keeps them
-    if new.managed_fields.is_none() {
-        new.managed_fields.clone_from(&old.managed_fields);
-    }
 }
 
 /// Drops exact duplicates among owner references; the answer is a warning if there were any.

@@ -2,7 +2,7 @@
 //! Source of the split: the strategies of <https://kubernetes.io/docs/concepts/overview/kubernetes-api/>.
 
 pub use pilothouse_api::validation::NameFormat;
-use pilothouse_api::{Kind, ResourceInfo, Status, field::ErrorList};
+use pilothouse_api::{Kind, ResourceInfo, Status, apply::Scope, field::ErrorList};
 use serde_json::Value;
 
 use super::printing::Column;
@@ -69,6 +69,12 @@ pub trait Strategy: Send + Sync + 'static {
 
     /// Before an update of `/finalize`: keeps everything but the finalizers in `spec`. `None`: there is no such subresource.
     fn prepare_for_finalize(&self) -> Option<Keep<Self::Object>> {
+        None
+    }
+
+    /// What a write to a subresource (`""`: the object itself) may change, and its manager thereby own. `None`: all but the
+    /// status, through `/status` all but the spec. Whatever else is put back must be left out here.
+    fn owned_scope(&self, _subresource: &str) -> Option<Scope> {
         None
     }
 

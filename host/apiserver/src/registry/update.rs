@@ -14,7 +14,7 @@ use super::{
     Attributes, Call, Current, Registry, Resource,
     create::{Put, refuse_if_any},
     erased::AnyObject,
-    errors, metadata, read_current,
+    errors, managed, metadata, read_current,
 };
 use crate::admission::Operation;
 
@@ -50,6 +50,9 @@ impl Subresource {
 /// Makes the new object from the one that is stored. Runs once per attempt.
 pub(crate) type Transform<'a> = dyn Fn(&Current) -> Result<AnyObject, Status> + Send + Sync + 'a;
 
+/// Makes the object to be created where there is none to be updated.
+pub(crate) type Create<'a> = dyn Fn() -> Result<AnyObject, Status> + Send + Sync + 'a;
+
 /// How an update ended.
 #[derive(Debug)]
 pub struct Updated {
@@ -60,8 +63,8 @@ pub struct Updated {
 
 impl Registry {
     /// Replaces the object by what `transform` makes of it. A `resourceVersion` or `uid` in the result that differs from the
-    /// stored one is 409; a write by somebody else in between runs `transform` again. `or_create` is for kinds whose PUT
-    /// creates.
+    /// stored one is 409; a write by somebody else in between runs `transform` again. `or_create` is for applies and for kinds
+    /// whose PUT creates.
     pub async fn update(
         &self,
         resource: &Resource,
@@ -69,15 +72,23 @@ impl Registry {
         (namespace, name): (&str, &str),
         subresource: Subresource,
         transform: &Transform<'_>,
-        or_create: Option<AnyObject>,
+        or_create: Option<&Create<'_>>,
     ) -> Result<Updated, Status> {
         let key = resource.info.storage_key(namespace, name);
         let mut found = self.current(resource, namespace, name).await?;
         loop {
             let Some(current) = found else {
-                return self
+                match self
                     .create_instead(resource, call, (namespace, name), or_create)
-                    .await;
+                    .await
+                {
+                    // somebody was quicker
+                    Err(taken) if taken.is_already_exists() && !call.context.dry_run => {
+                        found = self.current(resource, namespace, name).await?;
+                        continue;
+                    }
+                    outcome => return outcome,
+                }
             };
             match self
                 .try_update(resource, call, &key, subresource, &current, transform)
@@ -101,16 +112,23 @@ impl Registry {
         resource: &Resource,
         call: &Call,
         (namespace, name): (&str, &str),
-        or_create: Option<AnyObject>,
+        or_create: Option<&Create<'_>>,
     ) -> Result<Updated, Status> {
         let missing = || Status::not_found(&resource.info.group_resource(), name);
-        let mut object = or_create.ok_or_else(missing)?;
+        let mut object = or_create.ok_or_else(missing)?()?;
+        if call.applies && !object.uid().is_empty() {
+            let why = format!(
+                "uid mismatch: the provided object specified uid {}, and no existing object was found",
+                object.uid()
+            );
+            return Err(Status::conflict(&resource.info.group_resource(), name, why));
+        }
         let version = object
             .metadata()
             .resource_version
             .as_deref()
             .unwrap_or_default();
-        if !matches!(version, "" | "0") || !object.uid().is_empty() {
+        if !call.applies && (!matches!(version, "" | "0") || !object.uid().is_empty()) {
             return Err(missing()); // the caller means one that was there
         }
         object.metadata_mut().resource_version = None;
@@ -146,6 +164,7 @@ impl Registry {
             name: old.name(),
         };
         strategy.default(&mut new);
+        managed::track_update(self, resource, call, subresource, &mut new, current)?;
         self.mutate(resource, call, &attributes, &mut new, Some(old))
             .await?;
         let unconditional = new
@@ -176,7 +195,7 @@ impl Registry {
                 .remove(resource, call, key, current.revision, new)
                 .await;
         }
-        if resource.encode(&mut new)? == current.stored {
+        if changes_nothing(resource, &mut new, current)? {
             return Ok(Attempt::Done(with_revision(new, current.revision)));
         }
         if call.context.dry_run {
@@ -336,6 +355,24 @@ fn update_errors(
         }
     }
     errors
+}
+
+/// Whether what is to be written is what is stored. Times of managed fields alone are no change, and are taken back.
+fn changes_nothing(
+    resource: &Resource,
+    new: &mut AnyObject,
+    current: &Current,
+) -> Result<bool, Status> {
+    if !managed::only_times_differ(new, &current.object) {
+        return Ok(resource.encode(new)? == current.stored);
+    }
+    let managed = new.managed().cloned();
+    new.set_managed(current.object.managed().cloned());
+    let is_same = resource.encode(new)? == current.stored;
+    if !is_same {
+        new.set_managed(managed);
+    }
+    Ok(is_same)
 }
 
 /// Whether nothing keeps a deleting object any more.

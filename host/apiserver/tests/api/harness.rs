@@ -222,6 +222,13 @@ impl Api {
         .await
     }
 
+    /// Server-side apply, with what follows `?fieldManager=` in the query.
+    pub(crate) async fn apply(&self, path: &str, manager: &str, body: Value) -> Answer {
+        let headers = [("content-type", "application/apply-patch+yaml")];
+        let path = format!("{path}?fieldManager={manager}");
+        self.send("PATCH", &path, &headers, &body.to_string()).await
+    }
+
     /// Opens a watch.
     pub(crate) async fn watch(&self, path: &str, headers: &[(&str, &str)]) -> Watch {
         let response = self.open(&self.user, "GET", path, headers, b"").await;

@@ -107,7 +107,7 @@ async fn what_cannot_be_applied_is_refused() {
         "NotFound",
         "configmaps \"none\" not found",
     );
-    for media in ["application/json", "application/apply-patch+yaml", ""] {
+    for media in ["application/json", "application/apply-patch+cbor", ""] {
         let headers = [("content-type", media)];
         let headers = if media.is_empty() {
             &[][..]

@@ -12,6 +12,7 @@ use k8s_openapi::{
 };
 use pilothouse_api::{
     ResourceInfo,
+    apply::Scope,
     field::{ErrorList, FieldError, Path},
 };
 use serde_json::{Value, json};
@@ -67,6 +68,11 @@ impl Strategy for DeploymentStrategy {
             new.spec = old.spec.clone();
             new.metadata.labels = old.metadata.labels.clone();
         })
+    }
+
+    fn owned_scope(&self, subresource: &str) -> Option<Scope> {
+        const STATUS: Scope = Scope::Without(&[&["spec"], &["metadata", "labels"]]);
+        (subresource == "status").then_some(STATUS)
     }
 
     fn generation_changed(&self, new: &Deployment, old: &Deployment) -> Option<bool> {

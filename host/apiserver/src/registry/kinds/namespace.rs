@@ -3,6 +3,7 @@
 use k8s_openapi::api::core::v1::{Namespace, NamespaceStatus};
 use pilothouse_api::{
     ResourceInfo, Status,
+    apply::Scope,
     field::{ErrorList, FieldError, Path},
     validation,
 };
@@ -60,6 +61,12 @@ impl Strategy for NamespaceStrategy {
 
     fn prepare_for_status_update(&self) -> Option<fn(&mut Namespace, &Namespace)> {
         Some(|new, old| new.spec = old.spec.clone())
+    }
+
+    fn owned_scope(&self, subresource: &str) -> Option<Scope> {
+        // the object itself keeps its finalizers, whatever is sent
+        const MAIN: Scope = Scope::Without(&[&["status"], &["spec", "finalizers"]]);
+        subresource.is_empty().then_some(MAIN)
     }
 
     fn prepare_for_finalize(&self) -> Option<fn(&mut Namespace, &Namespace)> {

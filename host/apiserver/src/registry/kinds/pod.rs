@@ -27,6 +27,7 @@ use std::collections::BTreeMap;
 use k8s_openapi::api::core::v1::{Pod, PodCondition, PodSpec, PodStatus};
 use pilothouse_api::{
     ResourceInfo,
+    apply::Scope,
     field::{ErrorList, FieldError, Path},
     validation,
 };
@@ -112,6 +113,20 @@ impl Strategy for PodStrategy {
 
     fn parts(&self) -> Vec<Part<Pod>> {
         vec![ephemeral::part(), resize::part()]
+    }
+
+    fn owned_scope(&self, subresource: &str) -> Option<Scope> {
+        const STATUS: Scope = Scope::Without(&[
+            &["spec"],
+            &["metadata", "deletionTimestamp"],
+            &["metadata", "ownerReferences"],
+        ]);
+        match subresource {
+            "status" => Some(STATUS),
+            "ephemeralcontainers" => Some(Scope::Only(&[&["spec", "ephemeralContainers"]])),
+            "resize" => Some(resize::OWNED),
+            _ => None,
+        }
     }
 
     fn generation_changed(&self, new: &Pod, old: &Pod) -> Option<bool> {

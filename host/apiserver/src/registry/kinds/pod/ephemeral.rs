@@ -31,10 +31,8 @@ pub(super) fn part() -> Part<Pod> {
 /// Makes `new` what `old` is, except for what the caller says of the pod as a whole.
 pub(super) fn keep_all(new: &mut Pod, old: &Pod) {
     let version = new.metadata.resource_version.take();
-    let managed = new.metadata.managed_fields.take();
     *new = old.clone();
     new.metadata.resource_version = version;
-    new.metadata.managed_fields = managed;
 }
 
 /// Whether a pod is one of the kubelet's own, which is changed only where it comes from.

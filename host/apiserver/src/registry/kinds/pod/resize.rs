@@ -2,7 +2,10 @@
 //! Source: <https://kubernetes.io/docs/tasks/configure-pod-container/resize-container-resources/>
 
 use k8s_openapi::api::core::v1::{Container, Pod, PodSpec, ResourceRequirements};
-use pilothouse_api::field::{ErrorList, FieldError, Path};
+use pilothouse_api::{
+    apply::Scope,
+    field::{ErrorList, FieldError, Path},
+};
 
 use super::{
     Owner,
@@ -13,6 +16,14 @@ use super::{
 use crate::registry::{kinds::semantic, strategy::Part};
 
 const RESIZABLE: [&str; 2] = ["cpu", "memory"];
+
+/// What a resize may change.
+pub(super) const OWNED: Scope = Scope::Only(&[
+    &["spec", "containers", "*", "resources"],
+    &["spec", "containers", "*", "resizePolicy"],
+    &["spec", "initContainers", "*", "resources"],
+    &["spec", "initContainers", "*", "resizePolicy"],
+]);
 
 pub(super) fn part() -> Part<Pod> {
     Part {
