@@ -2,6 +2,8 @@
 
 #[path = "e2e/access.rs"]
 mod access;
+#[path = "e2e/apply.rs"]
+mod apply;
 #[path = "e2e/bad_input.rs"]
 mod bad_input;
 #[path = "e2e/helm.rs"]
