@@ -31,7 +31,7 @@ mod walk;
 
 pub use compare::{Changes, compare};
 pub use document::{join, split};
-pub use managed::{Managed, read, same_but_times};
+pub use managed::same_but_times;
 pub use operation::{Applied, Apply};
 pub use ownership::{Converted, OneVersion, Scope, Versions, Writer, created, updated};
 pub use path::PathElement;

@@ -357,7 +357,7 @@ impl Registry {
                 status.message
             ))
         })?;
-        call.warn(managed::keep_readable(object, before));
+        object.set_managed(before);
         resource.strategy.default(object);
         Ok(())
     }
@@ -400,11 +400,11 @@ impl Registry {
 }
 
 impl Attributes<'_> {
-    /// An object as admission is shown it.
+    /// An object as admission is shown it: without managed fields, which are the server's.
     fn show(&self, resource: &Resource, object: &AnyObject) -> Bytes {
         match self.subresource {
             "scale" => scale_document(resource, object),
-            _ => object.encode().into(),
+            _ => object.encode_plain().into(),
         }
     }
 }

@@ -11,14 +11,14 @@ use super::{compare::Changes, fields_v1, path::escape, set::FieldSet, value::Tex
 
 /// How a manager came to own fields.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Operation {
+pub(super) enum Operation {
     Apply,
     Update,
 }
 
 impl Operation {
     /// The text in an entry.
-    pub fn name(self) -> &'static str {
+    pub(super) fn name(self) -> &'static str {
         match self {
             Self::Apply => "Apply",
             Self::Update => "Update",
@@ -28,7 +28,7 @@ impl Operation {
 
 /// Who owns: what tells entries apart. Appliers are the same whatever version they apply.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Manager<'a> {
+pub(super) struct Manager<'a> {
     pub name: Cow<'a, str>,
     pub operation: Operation,
     pub api_version: Cow<'a, str>,
@@ -60,7 +60,7 @@ impl Manager<'_> {
 
 /// One entry.
 #[derive(Clone, Debug)]
-pub struct Entry<'a> {
+pub(super) struct Entry<'a> {
     pub manager: Manager<'a>,
     /// Whole seconds.
     pub time: Option<jiff::Timestamp>,
@@ -69,7 +69,7 @@ pub struct Entry<'a> {
 
 /// An entry's fields, read or not.
 #[derive(Clone, Debug)]
-pub enum Fields<'a> {
+pub(super) enum Fields<'a> {
     Text(&'a str),
     Set(FieldSet<'a>),
 }
@@ -133,14 +133,14 @@ impl Wire<'_> {
 
 /// What a document says about its managed fields.
 #[derive(Debug)]
-pub enum Managed<'a> {
+pub(super) enum Managed<'a> {
     /// `[]` or `[{}]`: nobody is to own anything.
     Reset,
     Entries(Vec<Entry<'a>>),
 }
 
 /// Reads the value of `metadata.managedFields`, without looking into `fieldsV1`. Errors say what no entry may have.
-pub fn read(json: &str) -> Result<Managed<'_>, String> {
+pub(super) fn read(json: &str) -> Result<Managed<'_>, String> {
     let wires: Option<Vec<Wire<'_>>> =
         serde_json::from_str(json).map_err(|error| error.to_string())?;
     match wires.as_deref() {

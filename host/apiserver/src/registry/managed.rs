@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use pilothouse_api::{
     GroupVersionKind, ResourceInfo, Status,
-    apply::{self, Apply, BuiltIn, Converted, Managed, Value, Versions, Writer},
+    apply::{self, Apply, BuiltIn, Converted, Value, Versions, Writer},
     facts,
 };
 
@@ -106,21 +106,6 @@ pub(super) fn only_times_differ(new: &AnyObject, old: &AnyObject) -> bool {
         }
         _ => false,
     }
-}
-
-/// Keeps the managed fields that an admission plugin lost or broke; the answer is a warning if it broke them.
-pub(super) fn keep_readable(object: &mut AnyObject, before: Option<Arc<str>>) -> Option<String> {
-    let error = match object.managed().map(|managed| apply::read(managed)) {
-        Some(Ok(Managed::Entries(_))) => return None,
-        Some(Err(error)) => Some(error),
-        Some(Ok(Managed::Reset)) | None => None,
-    };
-    object.set_managed(before);
-    error.map(|error| {
-        format!(
-            ".metadata.managedFields was in an invalid state after admission; this could be caused by an outdated mutating admission controller; please fix your requests: {error}"
-        )
-    })
 }
 
 /// Applies a configuration to what is stored, or to nothing. What comes back is to be written as an update or a create.
