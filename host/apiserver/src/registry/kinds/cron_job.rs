@@ -15,6 +15,7 @@ use serde_json::{Value, json};
 use super::{
     cells, checks, describe, fill,
     job::{self, spec as job_spec},
+    pod::template,
     replicas,
 };
 use crate::registry::{
@@ -100,6 +101,10 @@ impl Strategy for CronJobStrategy {
     fn warnings(&self, cron_job: &CronJob) -> Vec<String> {
         let name = cron_job.metadata.name.as_deref().unwrap_or_default();
         let mut warnings: Vec<String> = job::label_is_better(name).into_iter().collect();
+        if let Some(job) = &cron_job.spec.job_template.spec {
+            let path = Path::new("spec").child("jobTemplate").child("spec");
+            warnings.extend(template::warnings(&path.child("template"), &job.template));
+        }
         if schedule::has_zone(&cron_job.spec.schedule) {
             warnings.push(
                 "spec.schedule: TZ or CRON_TZ used in schedule is not officially supported, see https://kubernetes.io/docs/concepts/workloads/controllers/cron-jobs/ for more details"

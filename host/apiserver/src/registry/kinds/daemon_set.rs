@@ -143,6 +143,10 @@ impl Strategy for DaemonSetStrategy {
         errors
     }
 
+    fn warnings(&self, set: &DaemonSet) -> Vec<String> {
+        template::warnings_of_spec(set.spec.as_ref().map(|s| &s.template))
+    }
+
     fn columns(&self) -> Vec<Column> {
         let mut columns = vec![
             Column::NAME,

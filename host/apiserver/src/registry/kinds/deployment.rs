@@ -114,6 +114,10 @@ impl Strategy for DeploymentStrategy {
         errors
     }
 
+    fn warnings(&self, deployment: &Deployment) -> Vec<String> {
+        template::warnings_of_spec(deployment.spec.as_ref().map(|s| &s.template))
+    }
+
     fn scale(&self) -> Option<Scale<Deployment>> {
         Some(Scale {
             replicas: |d| d.spec.as_ref().and_then(|s| s.replicas).unwrap_or_default(),

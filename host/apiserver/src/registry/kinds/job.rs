@@ -118,6 +118,8 @@ impl Strategy for JobStrategy {
         let name = job.metadata.name.as_deref().unwrap_or_default();
         warnings.extend(label_is_better(name));
         warnings.extend(job.spec.as_ref().and_then(spec::too_many_indexes));
+        let template = job.spec.as_ref().map(|s| &s.template);
+        warnings.extend(template::warnings_of_spec(template));
         warnings
     }
 

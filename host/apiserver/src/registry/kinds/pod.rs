@@ -21,6 +21,7 @@ mod tests;
 pub(super) mod tolerations;
 mod update;
 pub(super) mod volumes;
+mod warnings;
 
 use std::collections::BTreeMap;
 
@@ -190,13 +191,18 @@ impl Strategy for PodStrategy {
 
     fn warnings(&self, pod: &Pod) -> Vec<String> {
         let name = pod.metadata.name.as_deref().unwrap_or_default();
-        match validation::is_dns1123_label(name).as_slice() {
-            [] => Vec::new(),
-            complaints => vec![format!(
+        let empty = PodSpec::default();
+        let spec = pod.spec.as_ref().unwrap_or(&empty);
+        let annotations = pod.metadata.annotations.as_ref();
+        let mut warnings = warnings::of(&Path::default(), spec, annotations);
+        let complaints = validation::is_dns1123_label(name);
+        if !complaints.is_empty() {
+            warnings.push(format!(
                 "metadata.name: this is used in the Pod's hostname, which can result in surprising behavior; a DNS label is recommended: [{}]",
                 complaints.join(" ")
-            )],
+            ));
         }
+        warnings
     }
 
     fn deletion_grace_seconds(&self, pod: &Pod, asked: Option<i64>) -> Option<i64> {

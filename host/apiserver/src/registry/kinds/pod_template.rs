@@ -35,6 +35,12 @@ impl Strategy for PodTemplateStrategy {
         errors
     }
 
+    fn warnings(&self, pods: &PodTemplate) -> Vec<String> {
+        let path = Path::new("template");
+        let template = pods.template.as_ref();
+        template.map_or_else(Vec::new, |template| template::warnings(&path, template))
+    }
+
     fn returns_deleted_object(&self) -> bool {
         true
     }

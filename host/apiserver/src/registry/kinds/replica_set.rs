@@ -94,6 +94,10 @@ impl Strategy for ReplicaSetStrategy {
         errors
     }
 
+    fn warnings(&self, set: &ReplicaSet) -> Vec<String> {
+        template::warnings_of_spec(set.spec.as_ref().and_then(|s| s.template.as_ref()))
+    }
+
     fn scale(&self) -> Option<Scale<ReplicaSet>> {
         Some(Scale {
             replicas: |set| {

@@ -135,6 +135,10 @@ impl Strategy for ReplicationControllerStrategy {
         true
     }
 
+    fn warnings(&self, controller: &ReplicationController) -> Vec<String> {
+        template::warnings_of_spec(controller.spec.as_ref().and_then(|s| s.template.as_ref()))
+    }
+
     fn scale(&self) -> Option<Scale<ReplicationController>> {
         Some(Scale {
             replicas: |rc| {

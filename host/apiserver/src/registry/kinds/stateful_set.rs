@@ -104,14 +104,15 @@ impl Strategy for StatefulSetStrategy {
     }
 
     fn warnings(&self, set: &StatefulSet) -> Vec<String> {
+        let mut warnings = template::warnings_of_spec(set.spec.as_ref().map(|s| &s.template));
         let limit = set.spec.as_ref().and_then(|s| s.revision_history_limit);
-        match limit.is_some_and(|limit| limit < 0) {
-            false => Vec::new(),
-            true => vec![
+        if limit.is_some_and(|limit| limit < 0) {
+            warnings.push(
                 "spec.revisionHistoryLimit: a negative value retains all historical revisions; a value >= 0 is recommended"
                     .to_owned(),
-            ],
+            );
         }
+        warnings
     }
 
     fn name_format(&self) -> NameFormat {

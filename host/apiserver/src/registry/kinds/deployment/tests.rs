@@ -280,3 +280,15 @@ fn rows() {
         ]
     );
 }
+
+#[test]
+fn templates_are_warned_of_where_they_stand() {
+    let grace = "/spec/template/spec/terminationGracePeriodSeconds";
+    let deployment = object(&with(&base(), &[(grace, json!(-1))]));
+    assert_eq!(
+        DeploymentStrategy.warnings(&deployment),
+        [
+            "spec.template.spec.terminationGracePeriodSeconds: must be >= 0; negative values are invalid and will be treated as 1"
+        ]
+    );
+}

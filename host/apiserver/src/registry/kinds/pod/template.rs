@@ -12,7 +12,7 @@ use pilothouse_api::{
 use serde_json::json;
 
 pub(in crate::registry::kinds) use super::defaults::template as fill_defaults;
-use super::{Owner, spec, validate_annotations};
+use super::{Owner, spec, validate_annotations, warnings};
 use crate::registry::kinds::checks;
 
 /// A template of any workload.
@@ -44,6 +44,23 @@ pub(in crate::registry::kinds) fn validate(
             "ephemeral containers not allowed in pod template",
         ));
     }
+}
+
+/// What is allowed in a template but hardly meant.
+pub(in crate::registry::kinds) fn warnings(path: &Path, template: &PodTemplateSpec) -> Vec<String> {
+    let empty = PodSpec::default();
+    let spec = template.spec.as_ref().unwrap_or(&empty);
+    let annotations = template.metadata.as_ref();
+    let annotations = annotations.and_then(|m| m.annotations.as_ref());
+    warnings::of(path, spec, annotations)
+}
+
+/// The same of what makes pods from `spec.template`.
+pub(in crate::registry::kinds) fn warnings_of_spec(
+    template: Option<&PodTemplateSpec>,
+) -> Vec<String> {
+    let path = Path::new("spec").child("template");
+    template.map_or_else(Vec::new, |template| warnings(&path, template))
 }
 
 /// A template of a workload that keeps its pods running and finds them by a selector. `kind` is for the message.
