@@ -6,6 +6,7 @@
 //! `x-kubernetes-group-version-kind` of an operation and a component; `kubectl apply` computes patches from the list and
 //! patch extensions; `kubectl` leaves validation to the server if PATCH has a `fieldValidation` parameter.
 
+mod gnostic;
 mod paths;
 mod schema;
 #[cfg(test)]
@@ -67,6 +68,7 @@ pub struct OpenApi {
     /// By path without slashes at its ends: `api/v1`, `apis/apps/v1`.
     documents: BTreeMap<String, Lazy>,
     v2: OnceLock<Document>,
+    gnostic: OnceLock<Bytes>,
 }
 
 struct Lazy {
@@ -93,6 +95,7 @@ impl OpenApi {
         Self {
             documents,
             v2: OnceLock::new(),
+            gnostic: OnceLock::new(),
         }
     }
 
@@ -121,6 +124,17 @@ impl OpenApi {
             let all = self.documents.values().map(|lazy| document(&lazy.served));
             Document::new(&v2::convert(all))
         })
+    }
+}
+
+impl OpenApi {
+    /// The same document in the protobuf form of Go clients.
+    pub fn v2_protobuf(&self) -> Bytes {
+        let made = self.gnostic.get_or_init(|| {
+            let document = serde_json::from_slice(&self.v2().bytes).unwrap_or_default(); // made here
+            gnostic::encode(&document).into()
+        });
+        made.clone()
     }
 }
 

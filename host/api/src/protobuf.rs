@@ -6,10 +6,10 @@
 //! skipped, as in JSON.
 
 mod encode;
-mod put;
+pub(crate) mod put;
 #[cfg(test)]
 mod tests;
-mod wire;
+pub(crate) mod wire;
 
 use base64::{Engine, engine::general_purpose::STANDARD};
 use serde_json::{Map, Value, json};

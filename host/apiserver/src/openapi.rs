@@ -14,11 +14,14 @@ use pilothouse_client::Body;
 use crate::{
     discovery::{self, MAIN_VERBS, Row},
     handlers::Request,
-    negotiation::Negotiated,
+    negotiation::{Negotiated, clauses},
     registry::{Registry, Resource},
     response::{self, path_not_found},
     state::State,
 };
+
+/// The media type of the protobuf form of `/openapi/v2`.
+const V2_PROTOBUF: &str = "application/com.github.proto-openapi.spec.v2.v1.0+protobuf";
 
 /// The documents of everything that a registry serves.
 pub(crate) fn describe(registry: &Registry) -> OpenApi {
@@ -78,7 +81,10 @@ pub(crate) fn answer(
     let headers = &request.parts.headers;
     if path == "/openapi/v2" {
         let document = state.openapi.v2();
-        let response = response::document(200, document.bytes.clone(), negotiated, headers);
+        let response = match wants_protobuf(headers) {
+            true => response::encoded(200, state.openapi.v2_protobuf(), V2_PROTOBUF, headers),
+            false => response::document(200, document.bytes.clone(), negotiated, headers),
+        };
         return Some(tagged(response, &document.hash, headers));
     }
     let rest = path.strip_prefix("/openapi/v3")?;
@@ -114,6 +120,20 @@ pub(crate) fn answer(
         );
     }
     Some(response)
+}
+
+/// Whether a client would rather have `/openapi/v2` in protobuf than in JSON.
+fn wants_protobuf(headers: &HeaderMap) -> bool {
+    let best = clauses(headers)
+        .into_iter()
+        .find_map(|clause| match clause.media {
+            V2_PROTOBUF | "application/com.github.proto-openapi.spec.v2@v1.0+protobuf" => {
+                Some(true)
+            }
+            "application/json" | "application/*" | "*/*" => Some(false),
+            _ => None,
+        });
+    best.unwrap_or(false)
 }
 
 /// With its hash as entity tag.

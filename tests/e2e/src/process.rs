@@ -34,6 +34,18 @@ pub fn tool(name: &str) -> Result<PathBuf> {
     existing(root().join("target/tools").join(name))
 }
 
+/// A folder of packages that `cargo xtask test` fetches, which must have this one in it.
+pub fn tools(folder: &str, package: &str) -> Result<PathBuf> {
+    let folder = root().join("target/tools").join(folder);
+    match folder.join(package).is_dir() {
+        true => Ok(folder),
+        false => bail!(
+            "{package} is missing in {}: run `cargo xtask test`, which fetches it",
+            folder.display()
+        ),
+    }
+}
+
 /// A command that runs the built host binary.
 pub fn pilothouse_command() -> Result<Command> {
     Ok(Command::new(existing(target().join("release/pilothouse"))?))

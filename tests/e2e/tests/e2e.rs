@@ -10,6 +10,8 @@ mod bad_input;
 mod helm;
 #[path = "e2e/kinds.rs"]
 mod kinds;
+#[path = "e2e/other_clients.rs"]
+mod other_clients;
 #[path = "e2e/plugins.rs"]
 mod plugins;
 #[path = "e2e/restart.rs"]
@@ -18,6 +20,8 @@ mod restart;
 mod roles;
 #[path = "e2e/rust_client.rs"]
 mod rust_client;
+#[path = "e2e/transcript.rs"]
+mod transcript;
 #[path = "e2e/verbs.rs"]
 mod verbs;
 #[path = "e2e/workloads.rs"]

@@ -318,3 +318,64 @@ fn the_table_of_facts_knows_every_field_of_the_typed_structs() {
     }
     assert!(compared > 150, "{compared}");
 }
+
+/// Fields of a message by number.
+fn parts(message: &[u8], number: u32) -> Vec<Vec<u8>> {
+    let fields = crate::protobuf::wire::Fields::new(message).map(Result::unwrap);
+    let found = fields.filter(|(found, _)| *found == number);
+    found
+        .map(|(_, payload)| payload.bytes().unwrap().to_vec())
+        .collect()
+}
+
+/// The value of a name among messages that have their name as field 1 and their value as field 2.
+fn named(all: &[Vec<u8>], name: &str) -> Vec<u8> {
+    let found = all.iter().find(|each| parts(each, 1) == [name.as_bytes()]);
+    parts(found.unwrap_or_else(|| panic!("no {name}")), 2).remove(0)
+}
+
+#[test]
+fn the_v2_document_has_a_protobuf_form() {
+    let document = open_api().v2_protobuf();
+    assert_eq!(parts(&document, 1), [b"2.0"]);
+    let definitions = parts(&parts(&document, 9)[0], 1);
+    let deployment = named(&definitions, "io.k8s.api.apps.v1.Deployment");
+    let kinds = parts(
+        &named(&parts(&deployment, 31), "x-kubernetes-group-version-kind"),
+        2,
+    );
+    let kinds: Value = serde_json::from_slice(&kinds[0]).unwrap();
+    assert_eq!(kinds[0]["kind"], "Deployment");
+    assert_eq!(parts(&parts(&deployment, 22)[0], 1), [b"object"]);
+    let pod = named(&definitions, "io.k8s.api.core.v1.PodSpec");
+    let containers = named(&parts(&parts(&pod, 25)[0], 1), "containers");
+    let items = parts(&parts(&containers, 23)[0], 1);
+    assert_eq!(
+        parts(&items[0], 1),
+        [b"#/definitions/io.k8s.api.core.v1.Container"]
+    );
+
+    let paths = parts(&parts(&document, 8)[0], 2);
+    let path = named(
+        &paths,
+        "/apis/apps/v1/namespaces/{namespace}/deployments/{name}",
+    );
+    let patch = parts(&path, 8).remove(0);
+    let queries: Vec<Vec<u8>> = parts(&patch, 8)
+        .iter()
+        .flat_map(|item| parts(item, 1))
+        .flat_map(|parameter| parts(&parameter, 2))
+        .flat_map(|other| parts(&other, 3))
+        .flat_map(|query| parts(&query, 4))
+        .collect();
+    assert!(
+        queries.contains(&b"fieldValidation".to_vec()),
+        "{queries:?}"
+    );
+    let response = named(&parts(&parts(&patch, 9)[0], 1), "200");
+    let schema = parts(&parts(&parts(&response, 1)[0], 2)[0], 1);
+    assert_eq!(
+        parts(&schema[0], 1),
+        [b"#/definitions/io.k8s.api.apps.v1.Deployment"]
+    );
+}

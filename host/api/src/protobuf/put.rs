@@ -1,26 +1,26 @@
 //! Writing the wire format. Source: <https://protobuf.dev/programming-guides/encoding/>
 
 /// A number, true or false.
-pub(super) fn number(out: &mut Vec<u8>, field: u32, value: u64) {
+pub(crate) fn number(out: &mut Vec<u8>, field: u32, value: u64) {
     key(out, field, 0);
     varint(out, value);
 }
 
 /// A floating point number.
-pub(super) fn double(out: &mut Vec<u8>, field: u32, value: f64) {
+pub(crate) fn double(out: &mut Vec<u8>, field: u32, value: f64) {
     key(out, field, 1);
     out.extend_from_slice(&value.to_bits().to_le_bytes());
 }
 
 /// A text or bytes.
-pub(super) fn bytes(out: &mut Vec<u8>, field: u32, value: &[u8]) {
+pub(crate) fn bytes(out: &mut Vec<u8>, field: u32, value: &[u8]) {
     key(out, field, 2);
     varint(out, value.len() as u64);
     out.extend_from_slice(value);
 }
 
 /// What `content` writes, with its length in front.
-pub(super) fn delimited<T>(
+pub(crate) fn delimited<T>(
     out: &mut Vec<u8>,
     field: u32,
     content: impl FnOnce(&mut Vec<u8>) -> T,

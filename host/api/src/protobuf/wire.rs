@@ -5,7 +5,7 @@ use super::{ProtobufError, Result};
 
 /// What a field carries.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Payload<'a> {
+pub(crate) enum Payload<'a> {
     Varint(u64),
     Fixed64(u64),
     Fixed32(u32),
@@ -13,7 +13,7 @@ pub(super) enum Payload<'a> {
 }
 
 impl<'a> Payload<'a> {
-    pub(super) fn bytes(self) -> Result<&'a [u8]> {
+    pub(crate) fn bytes(self) -> Result<&'a [u8]> {
         match self {
             Self::Bytes(bytes) => Ok(bytes),
             _ => Err(ProtobufError::Damaged),
@@ -74,12 +74,12 @@ impl<'a> Payload<'a> {
 }
 
 /// The fields of a message in their order. Ends after the first that cannot be read.
-pub(super) struct Fields<'a> {
+pub(crate) struct Fields<'a> {
     rest: &'a [u8],
 }
 
 impl<'a> Fields<'a> {
-    pub(super) fn new(message: &'a [u8]) -> Self {
+    pub(crate) fn new(message: &'a [u8]) -> Self {
         Self { rest: message }
     }
 

@@ -111,7 +111,7 @@ pub(crate) fn answer_list(
             Ok(response::encoded(
                 200,
                 body,
-                Media::Protobuf,
+                Media::Protobuf.content_type(),
                 request.headers(),
             ))
         }

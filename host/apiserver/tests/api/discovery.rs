@@ -200,6 +200,19 @@ async fn documents_that_are_known_are_not_sent_again() {
     }
     let v2 = api.get("/openapi/v2").await.expect(200);
     assert_eq!(v2["swagger"], "2.0");
+    let accept = "application/com.github.proto-openapi.spec.v2@v1.0+protobuf";
+    let binary = api
+        .send("GET", "/openapi/v2", &[("accept", accept)], "")
+        .await;
+    assert!(
+        binary
+            .header("content-type")
+            .starts_with("application/com.github.proto-openapi.spec.v2")
+    );
+    assert!(
+        binary.body.starts_with(b"\x0a\x032.0"),
+        "the first field is the version"
+    );
     let paths = v2["paths"].as_object().unwrap();
     assert!(paths.contains_key("/apis/apps/v1/namespaces/{namespace}/deployments/{name}/scale"));
 }

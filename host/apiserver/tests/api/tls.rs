@@ -6,7 +6,7 @@ use bytes::Bytes;
 use http::Request;
 use http_body_util::{BodyExt, Full};
 use hyper_util::rt::{TokioExecutor, TokioIo};
-use pilothouse_client::UserInfo;
+use pilothouse_client::{Transport, UserInfo};
 use rustls::{
     ClientConfig, RootCertStore,
     crypto::ring,
@@ -286,6 +286,43 @@ async fn a_websocket_may_bring_its_token_along() {
         WebSocket::open(&api, Who::Nobody, &path, &[]).await.err(),
         Some(401)
     );
+}
+
+#[tokio::test]
+async fn a_shutdown_ends_watches_and_tells_clients_to_go() {
+    let api = Api::start().await;
+    let io = connect(&api, &Who::Admin, true).await;
+    let (mut sender, connection) = hyper::client::conn::http2::handshake(TokioExecutor::new(), io)
+        .await
+        .unwrap();
+    let connection = tokio::spawn(connection);
+    let get = |path: &str| {
+        let request = Request::get(format!("https://localhost{path}"));
+        request.body(Full::new(Bytes::new())).unwrap()
+    };
+    let ready = sender.send_request(get("/readyz")).await.unwrap();
+    assert_eq!(ready.status(), 200);
+    let watch = sender.send_request(get("/api/v1/namespaces?watch=1"));
+    let watch = watch.await.unwrap();
+    assert_eq!(watch.status(), 200);
+    let transport = api.server.transport();
+    let stopping = tokio::spawn(api.server.shutdown());
+    // the watch ends as it should, so does the connection, and nothing new is begun on it
+    watch.into_body().collect().await.unwrap();
+    connection.await.unwrap().unwrap();
+    assert!(sender.send_request(get("/version")).await.is_err());
+    stopping.await.unwrap();
+    let admin = UserInfo::new("admin", &["system:masters"]);
+    let request = Request::get("/readyz?verbose").body(Bytes::new()).unwrap();
+    let unready = transport.send(&admin, request).await.unwrap();
+    assert_eq!(unready.status(), 500);
+    let report = unready.into_body().collect().await.unwrap().to_bytes();
+    let report = String::from_utf8_lossy(&report);
+    assert!(
+        report.contains("[-]shutdown failed: reason withheld\n"),
+        "{report}"
+    );
+    assert!(report.ends_with("readyz check failed\n"), "{report}");
 }
 
 #[tokio::test]
