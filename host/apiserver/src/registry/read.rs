@@ -13,6 +13,8 @@ use serde::{Deserialize, Serialize};
 use super::{Registry, Resource, errors};
 use crate::query::{ListOptions, VersionMatch};
 
+/// The most objects of the past that are read at once for one page.
+const MAX_LOOKED_AT: usize = 10_000;
 /// How long a read waits for a revision that is yet to come.
 const FRESHNESS_WAIT: Duration = Duration::from_secs(3);
 
@@ -52,6 +54,13 @@ impl Selection {
             && self.fields.matches(header)
     }
 
+    /// The storage key of the only object that can be among them, if they name one.
+    fn only_key(&self, resource: &Resource) -> Option<String> {
+        let name = self.fields.exact("metadata.name")?;
+        let somewhere = !resource.info.namespaced || !self.namespace.is_empty();
+        somewhere.then(|| resource.info.storage_key(&self.namespace, name))
+    }
+
     /// Whether there are no selectors.
     pub(crate) fn is_everything(&self) -> bool {
         self.labels.is_everything() && self.fields.is_everything()
@@ -68,6 +77,15 @@ pub(crate) struct Page {
     pub continue_token: String,
     /// How many are left; only without selectors.
     pub remaining: Option<usize>,
+}
+
+impl Page {
+    /// More follow the object with this key.
+    fn end_at(&mut self, key: &str, prefix: &str) {
+        let next = format!("{}\0", key.strip_prefix(prefix).unwrap_or(key));
+        let revision = i64::try_from(self.revision.0).unwrap_or(-1);
+        self.continue_token = Token::encode(revision, &next);
+    }
 }
 
 /// What a continue token carries.
@@ -236,9 +254,15 @@ impl Registry {
         match exact.filter(|revision| *revision != cached.revision) {
             None => {
                 page.revision = cached.revision;
+                // of one name there is one key: the others are not looked at
+                let only = selection.only_key(resource);
+                let start = only.as_deref().map_or(&*start, |only| only.max(&start));
                 let objects = cached
-                    .from(&start)
-                    .take_while(|(key, _)| key.starts_with(&prefix))
+                    .from(start)
+                    .take_while(|(key, _)| match &only {
+                        Some(only) => ***key == **only,
+                        None => key.starts_with(&prefix),
+                    })
                     .map(|(key, object)| (key.as_ref(), object));
                 cut(&mut page, objects, selection, &prefix, limit);
             }
@@ -270,31 +294,41 @@ impl Registry {
         revision: Revision,
         limit: usize,
     ) -> Result<(), Status> {
-        let range = RangeRequest {
-            start: start.clone(),
-            revision: Some(revision),
-            ..RangeRequest::prefix(prefix)
-        };
-        let found = match self.storage.range(range).await {
-            Ok(found) => found,
-            Err(StorageError::Compacted { .. }) => return Err(expired(&start, prefix)),
-            Err(error) => return Err(errors::from_storage(error)),
-        };
         page.revision = revision;
         let fields = &resource.cache.resource().selectable_fields;
-        let objects = found
-            .kvs
-            .iter()
-            .map(|kv| {
+        let mut range = RangeRequest {
+            start,
+            revision: Some(revision),
+            limit,
+            ..RangeRequest::prefix(prefix)
+        };
+        loop {
+            let found = match self.storage.range(range.clone()).await {
+                Ok(found) => found,
+                Err(StorageError::Compacted { .. }) => return Err(expired(&range.start, prefix)),
+                Err(error) => return Err(errors::from_storage(error)),
+            };
+            for (index, kv) in found.kvs.iter().enumerate() {
                 let object = Object::from_stored(&kv.value, kv.mod_revision, fields);
-                object
-                    .map(|object| (kv.key.clone(), Arc::new(object)))
-                    .map_err(Status::internal)
-            })
-            .collect::<Result<Vec<_>, _>>()?;
-        let objects = objects.iter().map(|(key, object)| (key.as_ref(), object));
-        cut(page, objects, selection, prefix, limit);
-        Ok(())
+                let object = Arc::new(object.map_err(Status::internal)?);
+                if !selection.matches(&object.header) {
+                    continue;
+                }
+                page.items.push(object);
+                let left = found.count.saturating_sub(index + 1);
+                if page.items.len() == limit && left > 0 {
+                    page.end_at(&kv.key, prefix);
+                    page.remaining = selection.is_everything().then_some(left);
+                    return Ok(());
+                }
+            }
+            match found.kvs.last() {
+                Some(last) if found.more => range.start = format!("{}\0", last.key),
+                _ => return Ok(()),
+            }
+            // the selectors leave much out: look at more at once
+            range.limit = (range.limit * 2).min(MAX_LOOKED_AT);
+        }
     }
 }
 
@@ -313,9 +347,7 @@ fn cut<'a>(
         }
         page.items.push(object.clone());
         if page.items.len() == limit && objects.peek().is_some() {
-            let next = format!("{}\0", key.strip_prefix(prefix).unwrap_or(key));
-            page.continue_token =
-                Token::encode(i64::try_from(page.revision.0).unwrap_or(-1), &next);
+            page.end_at(key, prefix);
             page.remaining = selection.is_everything().then(|| objects.count());
             return;
         }

@@ -264,6 +264,32 @@ async fn selectors_select() {
         assert_eq!(names(&list), expected, "{query}");
         assert!(list["metadata"]["remainingItemCount"].is_null());
     }
+    // a name and a namespace, or a name of what has no namespace, are one key
+    let cases = [
+        (
+            "/api/v1/namespaces?fieldSelector=metadata.name%3Ddefault",
+            1,
+        ),
+        ("/api/v1/namespaces?fieldSelector=metadata.name%3Dnone", 0),
+        ("/api/v1/namespaces?fieldSelector=metadata.name%3D", 0),
+        ("/api/v1/configmaps?fieldSelector=metadata.name%3Dm1", 1),
+        (
+            "/api/v1/namespaces/kube-public/configmaps?fieldSelector=metadata.name%3Dm1",
+            0,
+        ),
+        (
+            "/api/v1/namespaces/default/configmaps?fieldSelector=metadata.name%3Dm1,metadata.name%3Dm2",
+            0,
+        ),
+        (
+            "/api/v1/namespaces/default/configmaps?fieldSelector=metadata.name%3Dm1&labelSelector=parity%3Deven",
+            0,
+        ),
+    ];
+    for (path, count) in cases {
+        let list = api.get(path).await.expect(200);
+        assert_eq!(list["items"].as_array().unwrap().len(), count, "{path}");
+    }
     let everywhere = api
         .get("/api/v1/configmaps?labelSelector=parity")
         .await

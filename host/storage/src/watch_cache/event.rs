@@ -106,3 +106,55 @@ fn frame(kind: EventType, object: &[u8]) -> Bytes {
     ];
     parts.concat().into()
 }
+
+#[cfg(test)]
+mod tests {
+    use pilothouse_api::Object;
+
+    use super::*;
+
+    fn object(name: &str, revision: u64) -> SharedObject {
+        let stored = format!(r#"{{"metadata":{{"name":"{name}"}}}}"#);
+        Arc::new(Object::from_stored(stored.as_bytes(), Revision(revision), &[""; 0]).unwrap())
+    }
+
+    #[test]
+    fn each_form_of_a_change_is_made_once_for_all_watches() {
+        let (before, after) = (object("a", 5), object("a", 7));
+        let event = CacheEvent::new(EventType::Modified, after, Some(before), Revision(7));
+        // what a watch calls the change, the revision in the object that it is shown
+        for (kind, shown) in [
+            (EventType::Added, "7"),
+            (EventType::Modified, "7"),
+            (EventType::Deleted, "7"),
+        ] {
+            let frame = event.frame(kind);
+            assert!(frame.starts_with(format!(r#"{{"type":"{}""#, kind.as_str()).as_bytes()));
+            assert!(
+                String::from_utf8_lossy(&frame)
+                    .contains(&format!(r#""resourceVersion":"{shown}""#))
+            );
+            assert_eq!(event.frame(kind).as_ptr(), frame.as_ptr());
+            let mut made = 0;
+            let encoded: Vec<Bytes> = (0..3)
+                .filter_map(|_| {
+                    event.encoded(kind, |object| {
+                        made += 1;
+                        Some(object.bytes.clone())
+                    })
+                })
+                .collect();
+            assert_eq!((made, encoded.len()), (1, 3));
+            assert!(
+                encoded
+                    .iter()
+                    .all(|frame| frame.as_ptr() == encoded[0].as_ptr())
+            );
+        }
+        let failing = CacheEvent::new(EventType::Added, object("b", 8), None, Revision(8));
+        assert_eq!(failing.encoded(EventType::Added, |_| None), None);
+        // it is not tried again
+        let again = failing.encoded(EventType::Added, |object| Some(object.bytes.clone()));
+        assert_eq!(again, None);
+    }
+}
