@@ -138,3 +138,48 @@ async fn the_newer_version_is_preferred() {
     let v2 = hash(api.get("/apis/autoscaling/v2").await.expect(200));
     assert_eq!(v1, v2, "both are kept in one version");
 }
+
+#[tokio::test]
+async fn an_apply_goes_through_either_version() {
+    let api = Api::start().await;
+    let apply = async |base: &str, version: &str, manager: &str, spec: Value| {
+        let mut body = autoscaler("web");
+        body["apiVersion"] = json!(format!("autoscaling/{version}"));
+        body["kind"] = json!("HorizontalPodAutoscaler");
+        for (field, value) in spec.as_object().unwrap() {
+            body["spec"][field] = value.clone();
+        }
+        let path = format!("{base}/web?fieldManager={manager}");
+        let media = [("content-type", "application/apply-patch+yaml")];
+        api.send("PATCH", &path, &media, &body.to_string()).await
+    };
+    apply(V2, "v2", "new", json!({ "minReplicas": 2 }))
+        .await
+        .expect(201);
+    let applied = apply(
+        V1,
+        "v1",
+        "old",
+        json!({ "targetCPUUtilizationPercentage": 50 }),
+    )
+    .await;
+    let status = if applied.code == 200 {
+        applied.json()
+    } else {
+        panic!("{}", applied.text())
+    };
+    assert_eq!(status["apiVersion"], "autoscaling/v1");
+    let stored = api.get(&format!("{V2}/web")).await.expect(200);
+    assert_eq!(stored["spec"]["minReplicas"], 2);
+    let again = apply(V2, "v2", "new", json!({ "minReplicas": 3 }))
+        .await
+        .expect(200);
+    assert_eq!(again["spec"]["minReplicas"], 3);
+    let managers: Vec<&Value> = again["metadata"]["managedFields"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|entry| &entry["manager"])
+        .collect();
+    assert_eq!(managers, [&json!("new"), &json!("old")]);
+}
