@@ -16,18 +16,9 @@ use crate::{
     negotiation::{Negotiated, clauses},
     registry::{Registry, Resource},
     response,
+    reviews::{self, REVIEWS},
 };
 
-pub(crate) const MAIN_VERBS: [&str; 8] = [
-    "create",
-    "delete",
-    "deletecollection",
-    "get",
-    "list",
-    "patch",
-    "update",
-    "watch",
-];
 const UPDATE_VERBS: [&str; 3] = ["get", "patch", "update"];
 
 /// A document with its entity tag.
@@ -61,8 +52,13 @@ impl Discovery {
     /// Describes what a registry serves; `address` is where clients find the server.
     pub(crate) fn new(registry: &Registry, address: &str) -> Self {
         let mut groups: Vec<(&str, Vec<&str>)> = Vec::new();
-        for resource in registry.resources() {
-            let (group, version) = (&*resource.info.gvr.group, &*resource.info.gvr.version);
+        let stored = registry
+            .resources()
+            .iter()
+            .map(|resource| &resource.info.gvr);
+        let stored = stored.map(|gvr| (&*gvr.group, &*gvr.version));
+        let reviews = REVIEWS.iter().map(|review| (review.group, review.version));
+        for (group, version) in stored.chain(reviews) {
             let at = match groups.iter().position(|(g, _)| *g == group) {
                 Some(at) => at,
                 None => {
@@ -78,6 +74,7 @@ impl Discovery {
         for (_, versions) in &mut groups {
             versions.sort_by_key(|version| version_rank(version));
         }
+        groups.sort_by_key(|(group, _)| std::cmp::Reverse(priority(group))); // stable: others stay in order
         let of_version = |group: &str, version: &str| -> Vec<&Resource> {
             let of_it =
                 |r: &&Resource| r.info.gvr.group == *group && r.info.gvr.version == *version;
@@ -104,7 +101,7 @@ impl Discovery {
                         list_path(group, version),
                         legacy_list(group, version, &resources),
                     );
-                    aggregated_version(version, &resources)
+                    aggregated_version(group, version, &resources)
                 })
                 .collect();
             let item = json!({
@@ -244,6 +241,34 @@ fn version_rank(version: &str) -> (u8, std::cmp::Reverse<u32>, std::cmp::Reverse
     (class, number(major), number(minor))
 }
 
+/// Where a group stands among the others, and with it which of two resources of one name a client means by it. These are
+/// the numbers of the groups' APIServices.
+pub(crate) fn priority(group: &str) -> i32 {
+    match group {
+        "" => 18_000,
+        "apiregistration.k8s.io" => 17_900,
+        "apps" => 17_800,
+        "events.k8s.io" => 17_750,
+        "authentication.k8s.io" => 17_700,
+        "authorization.k8s.io" => 17_600,
+        "autoscaling" => 17_500,
+        "batch" => 17_400,
+        "certificates.k8s.io" => 17_300,
+        "networking.k8s.io" => 17_200,
+        "policy" => 17_100,
+        "rbac.authorization.k8s.io" => 17_000,
+        "storage.k8s.io" => 16_800,
+        "apiextensions.k8s.io" | "admissionregistration.k8s.io" => 16_700,
+        "scheduling.k8s.io" => 16_600,
+        "coordination.k8s.io" => 16_500,
+        "node.k8s.io" => 16_300,
+        "discovery.k8s.io" => 16_200,
+        "flowcontrol.apiserver.k8s.io" => 16_100,
+        "resource.k8s.io" => 15_900,
+        _ => 1_000,
+    }
+}
+
 fn list_path(group: &str, version: &str) -> String {
     match group {
         "" => format!("/api/{version}"),
@@ -282,7 +307,7 @@ fn legacy_list(group: &str, version: &str, resources: &[&Resource]) -> Value {
             "singularName": info.singular,
             "namespaced": info.namespaced,
             "kind": info.kind,
-            "verbs": MAIN_VERBS,
+            "verbs": resource.verbs(),
         });
         if !info.short_names.is_empty() {
             main["shortNames"] = json!(info.short_names);
@@ -307,14 +332,16 @@ fn legacy_list(group: &str, version: &str, resources: &[&Resource]) -> Value {
             rows.push(document);
         }
     }
-    if serves_bindings(resources) {
+    for review in reviews::of(group, version) {
         rows.push(json!({
-            "name": "bindings",
-            "singularName": "binding",
-            "namespaced": true,
-            "kind": "Binding",
+            "name": review.resource,
+            "singularName": review.kind.to_lowercase(),
+            "namespaced": review.namespaced,
+            "kind": review.kind,
             "verbs": ["create"],
         }));
+    }
+    if serves_statuses(resources) {
         rows.push(json!({
             "name": component_status::PLURAL,
             "singularName": "componentstatus",
@@ -333,16 +360,18 @@ fn legacy_list(group: &str, version: &str, resources: &[&Resource]) -> Value {
     })
 }
 
-fn aggregated_version(version: &str, resources: &[&Resource]) -> Value {
+fn aggregated_version(group: &str, version: &str, resources: &[&Resource]) -> Value {
     let mut rows: Vec<Value> = resources.iter().map(|r| aggregated_resource(r)).collect();
-    if serves_bindings(resources) {
+    for review in reviews::of(group, version) {
         rows.push(json!({
-            "resource": "bindings",
-            "responseKind": { "group": "", "version": "v1", "kind": "Binding" },
-            "scope": "Namespaced",
-            "singularResource": "binding",
+            "resource": review.resource,
+            "responseKind": { "group": group, "version": version, "kind": review.kind },
+            "scope": if review.namespaced { "Namespaced" } else { "Cluster" },
+            "singularResource": review.kind.to_lowercase(),
             "verbs": ["create"],
         }));
+    }
+    if serves_statuses(resources) {
         rows.push(json!({
             "resource": component_status::PLURAL,
             "responseKind": { "group": "", "version": "v1", "kind": component_status::KIND },
@@ -367,7 +396,7 @@ fn aggregated_resource(resource: &Resource) -> Value {
         "responseKind": kind_of("", None),
         "scope": if info.namespaced { "Namespaced" } else { "Cluster" },
         "singularResource": info.singular,
-        "verbs": MAIN_VERBS,
+        "verbs": resource.verbs(),
     });
     if !info.short_names.is_empty() {
         document["shortNames"] = json!(info.short_names);
@@ -427,10 +456,15 @@ pub(crate) fn subresources(resource: &Resource) -> Vec<Row> {
     if resource.strategy.has_status() {
         rows.push(row("status", "", None, &UPDATE_VERBS));
     }
+    for part in resource.strategy.parts() {
+        rows.push(row(part, "", None, &UPDATE_VERBS));
+    }
+    rows.sort_by(|a, b| a.name.cmp(&b.name));
     rows
 }
 
-fn serves_bindings(resources: &[&Resource]) -> bool {
+/// Whether the components' statuses are among these: they stand beside pods, and nothing keeps them.
+fn serves_statuses(resources: &[&Resource]) -> bool {
     resources.iter().any(|r| r.is_pods())
 }
 

@@ -18,6 +18,7 @@ mod pki;
 mod query;
 mod request_info;
 mod response;
+mod reviews;
 mod server;
 mod state;
 mod tls;

@@ -12,32 +12,37 @@ use pilothouse_api::{
 use pilothouse_client::Body;
 
 use crate::{
-    discovery::{self, MAIN_VERBS, Row},
+    discovery::{self, Row},
     handlers::Request,
     negotiation::{Negotiated, clauses},
     registry::{Registry, Resource},
     response::{self, path_not_found},
+    reviews::REVIEWS,
     state::State,
 };
 
 /// The media type of the protobuf form of `/openapi/v2`.
 const V2_PROTOBUF: &str = "application/com.github.proto-openapi.spec.v2.v1.0+protobuf";
 
-/// The documents of everything that a registry serves.
+/// The documents of everything that a registry serves, and of what is asked and not stored.
 pub(crate) fn describe(registry: &Registry) -> OpenApi {
-    OpenApi::new(registry.resources().iter().map(|resource| {
-        Served {
-            resource: resource.info.clone(),
-            verbs: MAIN_VERBS.iter().map(|verb| (*verb).to_owned()).collect(),
-            schema: resource.strategy.schema(),
-            subresources: discovery::subresources(resource)
-                .iter()
-                // what is behind a connection is no object of the kind
-                .filter(|row| row.name != "log" && !row.kind.ends_with("Options"))
-                .map(|row| subresource(resource, row))
-                .collect(),
-        }
-    }))
+    let stored = registry.resources().iter().map(|resource| Served {
+        resource: resource.info.clone(),
+        verbs: resource.verbs().into_iter().map(str::to_owned).collect(),
+        schema: resource.strategy.schema(),
+        subresources: discovery::subresources(resource)
+            .iter()
+            // what is behind a connection is no object of the kind
+            .filter(|row| row.name != "log" && !row.kind.ends_with("Options"))
+            .map(|row| subresource(resource, row))
+            .collect(),
+    });
+    OpenApi::new(stored.chain(REVIEWS.iter().map(|review| Served {
+        resource: review.info(),
+        verbs: vec!["create".to_owned()],
+        schema: (review.schema)(),
+        subresources: Vec::new(),
+    })))
 }
 
 fn subresource(resource: &Resource, row: &Row) -> Subresource {

@@ -66,10 +66,9 @@ impl Authenticator {
         Ok(())
     }
 
-    fn user_of(&self, token: &str) -> Result<UserInfo, Status> {
-        let tokens = self.tokens.read();
-        let user = tokens.get(&digest(token)).cloned();
-        user.ok_or_else(Status::unauthorized)
+    /// The user whose token this is.
+    pub(crate) fn token_user(&self, token: &str) -> Option<UserInfo> {
+        self.tokens.read().get(&digest(token)).cloned()
     }
 
     /// The user of a request: that of its token if it has one, else that of the connection's certificate. A wrong token is
@@ -86,12 +85,12 @@ impl Authenticator {
                 .ok()
                 .and_then(bearer)
                 .ok_or_else(Status::unauthorized)?;
-            return self.user_of(token);
+            return self.token_user(token).ok_or_else(Status::unauthorized);
         }
         if websocket::is_asked_for(headers)
             && let Some(token) = protocol_token(headers)?
         {
-            return self.user_of(&token);
+            return self.token_user(&token).ok_or_else(Status::unauthorized);
         }
         if let Some(user) = certificate {
             return Ok(user.clone());

@@ -282,7 +282,7 @@ fn decode(
 }
 
 /// What the document says that nobody will read: ignored, warned of, or refused.
-fn check_fields(
+pub(super) fn check_fields(
     gvk: &GroupVersionKind,
     json: &[u8],
     wanted: FieldValidation,
@@ -365,7 +365,7 @@ pub(super) fn answer(
     Ok(with_warnings(response, call))
 }
 
-fn with_warnings(mut response: Response<Body>, call: &Call) -> Response<Body> {
+pub(super) fn with_warnings(mut response: Response<Body>, call: &Call) -> Response<Body> {
     add_warnings(response.headers_mut(), &call.warnings.lock());
     response
 }
