@@ -15,7 +15,7 @@ mod tests;
 pub use formats::{
     NameFormat, is_config_map_key, is_dns1035_label, is_dns1123_label, is_dns1123_subdomain,
     is_env_var_name, is_in_range, is_label_key, is_label_value, is_percent, is_port_name,
-    is_port_number,
+    is_port_number, is_wildcard_dns1123_subdomain,
 };
 pub use metadata::{
     validate_annotations, validate_finalizers, validate_immutable, validate_labels,

@@ -1,24 +1,33 @@
 //! The objects that are there from the first moment, made at each start if they are missing.
 
-use std::net::{IpAddr, SocketAddr};
+use std::{
+    collections::BTreeSet,
+    net::{IpAddr, SocketAddr},
+};
 
 use pilothouse_api::Status;
 use pilothouse_client::UserInfo;
 use serde_json::{Value, json};
 
-use crate::registry::{Call, Current, Registry, Subresource, Updated};
+use crate::{
+    discovery,
+    environment::whole_seconds,
+    registry::{Call, Current, Registry, Subresource, Updated, allocation::ClusterIpRange},
+    reviews::REVIEWS,
+};
 
 /// Who owns what the server makes by itself, as in Kubernetes.
 const FIELD_MANAGER: &str = "kube-apiserver";
 /// The server acts on itself under this name.
 const USER: &str = "system:apiserver";
 
-/// Namespaces, priority classes and the `kubernetes` service with its endpoints. `public` is where the server is reached; on the
+/// Namespaces, priority classes, what is served, and the `kubernetes` service with its range and endpoints. `public` is where the server is reached; on the
 /// loopback the service has no endpoints.
 pub(crate) async fn make_first_objects(
     registry: &Registry,
     public: SocketAddr,
     service_ip: IpAddr,
+    service_ranges: &[ClusterIpRange],
 ) -> Result<(), Status> {
     for name in ["default", "kube-system", "kube-public", "kube-node-lease"] {
         let namespace =
@@ -60,6 +69,8 @@ pub(crate) async fn make_first_objects(
         )
         .await?;
     }
+    make_api_services(registry).await?;
+    make_service_cidr(registry, service_ranges).await?;
     let family = if service_ip.is_ipv4() { "IPv4" } else { "IPv6" };
     let labels = json!({ "component": "apiserver", "provider": "kubernetes" });
     let service = json!({
@@ -129,6 +140,73 @@ pub(crate) async fn make_first_objects(
         true,
     )
     .await
+}
+
+/// An APIService for each group and version that is served here, as clients list them.
+async fn make_api_services(registry: &Registry) -> Result<(), Status> {
+    let stored = registry
+        .resources()
+        .iter()
+        .map(|resource| &resource.info.gvr);
+    let stored = stored.map(|gvr| (&*gvr.group, &*gvr.version));
+    let reviews = REVIEWS.iter().map(|review| (review.group, review.version));
+    let served: BTreeSet<(&str, &str)> = stored.chain(reviews).collect();
+    for (group, version) in served {
+        if group == "apiregistration.k8s.io" {
+            continue; // what lists the others is not listed
+        }
+        let name = format!("{version}.{group}");
+        let service = json!({
+            "apiVersion": "apiregistration.k8s.io/v1",
+            "kind": "APIService",
+            "metadata": {
+                "name": name,
+                "labels": { "kube-aggregator.kubernetes.io/automanaged": "onstart" },
+            },
+            "spec": {
+                "group": group,
+                "version": version,
+                "groupPriorityMinimum": discovery::priority(group),
+                "versionPriority": version_priority(group, version),
+            },
+        });
+        let resource = ("apiregistration.k8s.io", "v1", "apiservices");
+        make(registry, resource, ("", &name), &service, false).await?;
+    }
+    Ok(())
+}
+
+/// Where a version stands among those of its group.
+fn version_priority(group: &str, version: &str) -> i32 {
+    match (group, version) {
+        ("", _) => 1,
+        ("autoscaling", "v2") => 30,
+        ("flowcontrol.apiserver.k8s.io", "v1") => 21,
+        (_, "v1") => 15,
+        _ => 9,
+    }
+}
+
+/// The ranges that services get their addresses from.
+async fn make_service_cidr(registry: &Registry, ranges: &[ClusterIpRange]) -> Result<(), Status> {
+    let ranges: Vec<String> = ranges.iter().map(ToString::to_string).collect();
+    let cidr = json!({
+        "apiVersion": "networking.k8s.io/v1",
+        "kind": "ServiceCIDR",
+        "metadata": { "name": "kubernetes" },
+        "spec": { "cidrs": ranges },
+        "status": {
+            "conditions": [{
+                "type": "Ready",
+                "status": "True",
+                "reason": "",
+                "message": "Kubernetes default Service CIDR is ready",
+                "lastTransitionTime": whole_seconds(registry.environment.now()).to_string(),
+            }],
+        },
+    });
+    let resource = ("networking.k8s.io", "v1", "servicecidrs");
+    make(registry, resource, ("", "kubernetes"), &cidr, false).await
 }
 
 /// Creates an object unless it is there; `refresh` brings one that is there up to date. Kinds that are not served are left out.

@@ -456,9 +456,6 @@ pub(crate) fn subresources(resource: &Resource) -> Vec<Row> {
     if resource.strategy.has_status() {
         rows.push(row("status", "", None, &UPDATE_VERBS));
     }
-    for part in resource.strategy.parts() {
-        rows.push(row(part, "", None, &UPDATE_VERBS));
-    }
     rows.sort_by(|a, b| a.name.cmp(&b.name));
     rows
 }

@@ -7,6 +7,7 @@ mod health;
 mod patch;
 mod paths;
 mod read;
+mod review;
 mod scale;
 mod view;
 mod watch;
@@ -106,6 +107,20 @@ pub(crate) async fn handle(
     if component_status::is_about(info) {
         return component_status::handle(state, &request).await;
     }
+    if let Some(found) = review::find(info) {
+        let review = match found {
+            Err(NoRoute::Path) => return path_not_found(),
+            found => found.map_err(|_| no_method()),
+        };
+        let outcome = async {
+            let offer = Offer::default();
+            let negotiated = negotiate(request.headers(), request.query, offer)?;
+            review::create(state, review?, &request, body, negotiated).await
+        };
+        return outcome.await.unwrap_or_else(|status| {
+            status_response(&status, Negotiated::default(), request.headers())
+        });
+    }
     let found = match find(state, info) {
         Err(NoRoute::Path) => return path_not_found(),
         found => found,
@@ -122,11 +137,13 @@ pub(crate) async fn handle(
         Ok((resource, route)) => {
             dispatch(state, &resource, route, &request, body, negotiated).await
         }
-        Err(_) => Err(Status::method_not_allowed(
-            "the server does not allow this method on the requested resource",
-        )),
+        Err(_) => Err(no_method()),
     };
     outcome.unwrap_or_else(|status| status_response(&status, negotiated, request.headers()))
+}
+
+fn no_method() -> Status {
+    Status::method_not_allowed("the server does not allow this method on the requested resource")
 }
 
 /// The resource and handler of a path. `bindings` is an older way to write `pods/x/binding`, the name being in the body.
@@ -161,7 +178,9 @@ fn route(resource: &Resource, info: &RequestInfo) -> Result<Route, NoRoute> {
             "list" => Ok(Route::List),
             "watch" => Ok(Route::Watch),
             "create" if !everywhere => Ok(Route::Create),
-            "deletecollection" if !everywhere => Ok(Route::DeleteCollection),
+            "deletecollection" if !everywhere && resource.strategy.allow_delete_collection() => {
+                Ok(Route::DeleteCollection)
+            }
             _ => Err(NoRoute::Method),
         };
     }

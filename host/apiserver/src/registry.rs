@@ -98,6 +98,24 @@ impl Resource {
         self.info.gvr.group.is_empty() && self.info.gvr.resource == "pods"
     }
 
+    /// What may be done with the resource itself.
+    pub(crate) fn verbs(&self) -> Vec<&'static str> {
+        let deletes_collections = self.strategy.allow_delete_collection();
+        let all = [
+            "create",
+            "delete",
+            "deletecollection",
+            "get",
+            "list",
+            "patch",
+            "update",
+            "watch",
+        ];
+        all.into_iter()
+            .filter(|verb| deletes_collections || *verb != "deletecollection")
+            .collect()
+    }
+
     /// The stored form of an object: no `resourceVersion`.
     fn encode(&self, object: &mut AnyObject) -> Result<Bytes, Status> {
         drop_empty(object.metadata_mut());

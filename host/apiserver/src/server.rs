@@ -166,7 +166,7 @@ impl ApiServer {
             stopping: CancellationToken::new(),
         });
         connect(InProcess::new(state.clone()));
-        boot::make_first_objects(&registry, public, service_ip).await?;
+        boot::make_first_objects(&registry, public, service_ip, ranges).await?;
         let accepting = tokio::spawn(accept(state.clone(), listener, acceptor));
         tracing::info!(%address, "API server is listening");
         Ok(RunningServer {

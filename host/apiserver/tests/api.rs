@@ -1,5 +1,7 @@
 //! The API server from outside: in the same process through its pipeline, and over TLS.
 
+#[path = "api/facts.rs"]
+mod facts;
 #[path = "api/harness.rs"]
 mod harness;
 
@@ -15,6 +17,8 @@ mod delete;
 mod discovery;
 #[path = "api/http.rs"]
 mod http_behaviour;
+#[path = "api/kinds.rs"]
+mod kinds;
 #[path = "api/lists.rs"]
 mod lists;
 #[path = "api/patch.rs"]
@@ -23,6 +27,8 @@ mod patch;
 mod pods;
 #[path = "api/protobuf.rs"]
 mod protobuf_encoding;
+#[path = "api/reviews.rs"]
+mod reviews;
 #[path = "api/tls.rs"]
 mod tls;
 #[path = "api/versions.rs"]

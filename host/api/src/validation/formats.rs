@@ -67,6 +67,19 @@ pub fn is_dns1123_subdomain(value: &str) -> Vec<String> {
     errors
 }
 
+/// All names below a domain: `*.example.com`.
+pub fn is_wildcard_dns1123_subdomain(value: &str) -> Vec<String> {
+    let mut errors = max_characters(value, SUBDOMAIN_MAX);
+    if !value.strip_prefix("*.").is_some_and(subdomain) {
+        errors.push(regex_error(
+            "a wildcard DNS-1123 subdomain must start with '*.', followed by a valid DNS subdomain, which must consist of lower case alphanumeric characters, '-' or '.' and end with an alphanumeric character",
+            &format!("\\*\\.{SUBDOMAIN_RE}"),
+            &["*.example.com"],
+        ));
+    }
+    errors
+}
+
 /// RFC 1035 label: a label that begins with a letter.
 pub fn is_dns1035_label(value: &str) -> Vec<String> {
     let mut errors = max_characters(value, LABEL_MAX);

@@ -157,7 +157,7 @@ pub trait ErasedStrategy: Send + Sync {
     fn settle_status(&self, context: &Context, new: &mut AnyObject, old: &AnyObject);
     /// The names of [`Strategy::parts`].
     fn part_names(&self) -> Vec<&'static str>;
-    fn keep_all_but(&self, part: &str, new: &mut AnyObject, old: &AnyObject);
+    fn keep_all_but(&self, part: &str, context: &Context, new: &mut AnyObject, old: &AnyObject);
     fn validate_part(&self, part: &str, new: &AnyObject, old: &AnyObject) -> ErrorList;
     fn has_finalize(&self) -> bool;
     /// What a write to a subresource, `""` for the object itself, may change and its manager thereby own.
@@ -175,6 +175,7 @@ pub trait ErasedStrategy: Send + Sync {
     fn deletion_grace_seconds(&self, object: &AnyObject, asked: Option<i64>) -> Option<i64>;
     fn prepare_for_deletion(&self, object: &mut AnyObject);
     fn has_own_finalizers(&self, object: &AnyObject) -> bool;
+    fn allow_delete_collection(&self) -> bool;
     fn returns_deleted_object(&self) -> bool;
     fn orphans_by_default(&self) -> bool;
     fn garbage_collected(&self) -> bool;
@@ -275,10 +276,10 @@ impl<S: Strategy> ErasedStrategy for Erased<S> {
         parts.iter().map(|part| part.name).collect()
     }
 
-    fn keep_all_but(&self, part: &str, new: &mut AnyObject, old: &AnyObject) {
+    fn keep_all_but(&self, part: &str, context: &Context, new: &mut AnyObject, old: &AnyObject) {
         let parts = self.strategy.parts();
         if let Some(part) = parts.iter().find(|p| p.name == part) {
-            (part.keep)(typed_mut(new), typed(old));
+            (part.keep)(context, typed_mut(new), typed(old));
         }
     }
 
@@ -357,6 +358,10 @@ impl<S: Strategy> ErasedStrategy for Erased<S> {
 
     fn has_own_finalizers(&self, object: &AnyObject) -> bool {
         self.strategy.has_own_finalizers(typed(object))
+    }
+
+    fn allow_delete_collection(&self) -> bool {
+        self.strategy.allow_delete_collection()
     }
 
     fn returns_deleted_object(&self) -> bool {

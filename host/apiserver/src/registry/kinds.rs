@@ -1,11 +1,16 @@
 //! The table of built-in kinds: a kind is a [`Strategy`](super::strategy::Strategy) and a line here.
 
+mod addresses;
+mod admission;
+mod api_service;
 mod cells;
+mod certificate_signing_request;
 mod checks;
 mod conditions;
 mod config_map;
 mod controller_revision;
 mod cron_job;
+mod custom_resource_definition;
 mod daemon_set;
 mod deployment;
 mod describe;
@@ -19,6 +24,7 @@ mod job;
 mod lease;
 mod limit_range;
 mod namespace;
+mod networking;
 mod node;
 mod persistent_volume;
 mod persistent_volume_claim;
@@ -27,15 +33,18 @@ pub(crate) mod pod;
 pub(crate) mod pod_disruption_budget;
 mod pod_template;
 mod priority_class;
+mod rbac;
 mod replica_set;
 mod replicas;
 mod replication_controller;
 mod resource_quota;
+mod runtime_class;
 mod secret;
 mod semantic;
 mod service;
 mod service_account;
 mod stateful_set;
+mod storage;
 #[cfg(test)]
 mod testing;
 #[cfg(test)]
@@ -83,6 +92,31 @@ pub fn built_in(allocators: &Arc<Allocators>) -> Vec<Arc<dyn ErasedStrategy>> {
         erase(lease::LeaseStrategy),
         erase(endpoint_slice::EndpointSliceStrategy),
         erase(priority_class::PriorityClassStrategy),
+        erase(rbac::RoleStrategy),
+        erase(rbac::ClusterRoleStrategy),
+        erase(rbac::RoleBindingStrategy),
+        erase(rbac::ClusterRoleBindingStrategy),
+        erase(networking::IngressStrategy),
+        erase(networking::IngressClassStrategy),
+        erase(networking::NetworkPolicyStrategy),
+        erase(networking::IpAddressStrategy),
+        erase(networking::ServiceCidrStrategy),
+        erase(storage::StorageClassStrategy),
+        erase(storage::VolumeAttributesClassStrategy),
+        erase(storage::VolumeAttachmentStrategy),
+        erase(storage::CsiDriverStrategy),
+        erase(storage::CsiNodeStrategy),
+        erase(storage::CsiStorageCapacityStrategy),
+        erase(certificate_signing_request::CertificateSigningRequestStrategy),
+        erase(runtime_class::RuntimeClassStrategy),
+        erase(api_service::ApiServiceStrategy),
+        erase(admission::ValidatingWebhooksStrategy),
+        erase(admission::MutatingWebhooksStrategy),
+        erase(admission::ValidatingPolicyStrategy),
+        erase(admission::ValidatingBindingStrategy),
+        erase(admission::MutatingPolicyStrategy),
+        erase(admission::MutatingBindingStrategy),
+        erase(custom_resource_definition::CustomResourceDefinitionStrategy),
         erase(plugin::PluginStrategy),
     ]
 }

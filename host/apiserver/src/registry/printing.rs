@@ -28,6 +28,12 @@ impl Column {
     /// The age column.
     pub const AGE: Self = Self::string("Age", "Time since creation.");
 
+    /// The column of those kinds that have no columns of their own.
+    pub const CREATED_AT: Self = Self {
+        column_type: "date",
+        ..Self::string("Created At", "When the object was created.")
+    };
+
     /// A column of text.
     pub const fn string(name: &'static str, description: &'static str) -> Self {
         Self {
@@ -43,6 +49,14 @@ impl Column {
     pub const fn integer(name: &'static str, description: &'static str) -> Self {
         Self {
             column_type: "integer",
+            ..Self::string(name, description)
+        }
+    }
+
+    /// A column of truth values.
+    pub const fn boolean(name: &'static str, description: &'static str) -> Self {
+        Self {
+            column_type: "boolean",
             ..Self::string(name, description)
         }
     }
@@ -67,6 +81,21 @@ pub fn default_row<K: Kind>(object: &K, now: jiff::Timestamp) -> Vec<Value> {
     vec![
         json!(metadata.name),
         json!(age(metadata.creation_timestamp.as_ref(), now)),
+    ]
+}
+
+/// Name and time of creation.
+pub fn created_at_columns() -> Vec<Column> {
+    vec![Column::NAME, Column::CREATED_AT]
+}
+
+/// The cells of [`created_at_columns`].
+pub fn created_at_row<K: Kind>(object: &K) -> Vec<Value> {
+    let metadata = object.metadata();
+    let created = metadata.creation_timestamp.as_ref();
+    vec![
+        json!(metadata.name),
+        json!(created.map(|time| time.0.to_string())),
     ]
 }
 

@@ -30,8 +30,8 @@ pub type Keep<O> = fn(new: &mut O, old: &O);
 pub struct Part<O> {
     /// The path element.
     pub name: &'static str,
-    /// Puts back into `new` everything else.
-    pub keep: Keep<O>,
+    /// Puts back into `new` everything else, and sets what the server knows, such as times.
+    pub keep: fn(context: &Context, new: &mut O, old: &O),
     /// Runs instead of [`Strategy::validate`] and [`Strategy::validate_update`].
     pub validate: fn(new: &O, old: &O) -> ErrorList,
 }
@@ -134,6 +134,11 @@ pub trait Strategy: Send + Sync + 'static {
     /// Whether something besides `metadata.finalizers` keeps a deleting object: a namespace's `spec.finalizers`.
     fn has_own_finalizers(&self, _object: &Self::Object) -> bool {
         false
+    }
+
+    /// Whether DELETE of a collection is allowed; not so for namespaces.
+    fn allow_delete_collection(&self) -> bool {
+        true
     }
 
     /// Whether a final DELETE answers with the object instead of a `Success` status.

@@ -239,7 +239,7 @@ impl Registry {
             }
             Subresource::Binding => Ok(None),
             Subresource::Part(name) => {
-                strategy.keep_all_but(name, new, old);
+                strategy.keep_all_but(name, &call.context, new, old);
                 count_generation(resource, new, old);
                 Ok(None)
             }

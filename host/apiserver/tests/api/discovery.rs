@@ -1,8 +1,10 @@
 //! What the server says about itself.
 
+use std::collections::BTreeMap;
+
 use serde_json::{Value, json};
 
-use crate::harness::Api;
+use crate::{facts, harness::Api};
 
 const AGGREGATED: &str =
     "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList,application/json";
@@ -119,6 +121,110 @@ async fn the_aggregated_form_is_tagged() {
         named(&pods["subresources"], "subresource", "status")["verbs"],
         json!(["get", "patch", "update"])
     );
+}
+
+/// `Kind` or `group/version/Kind`, as the table of facts writes the kind of a subresource.
+fn kind_of(response_kind: &Value, group: &str, version: &str) -> String {
+    let text = |key: &str| response_kind[key].as_str().unwrap_or_default().to_owned();
+    match (text("group") == group, text("version") == version) {
+        (true, true) => text("kind"),
+        _ => format!("{}/{}/{}", text("group"), text("version"), text("kind")),
+    }
+}
+
+#[tokio::test]
+async fn discovery_is_that_of_kubernetes() {
+    let api = Api::start().await;
+    let mut rows: BTreeMap<(String, String, String), Value> = BTreeMap::new();
+    let mut order: Vec<String> = Vec::new();
+    for path in ["/api", "/apis"] {
+        let list = api
+            .send("GET", path, &[("accept", AGGREGATED)], "")
+            .await
+            .expect(200);
+        for group in list["items"].as_array().unwrap() {
+            let name = group["metadata"]["name"].as_str().unwrap_or_default();
+            order.push(name.to_owned());
+            for version in group["versions"].as_array().unwrap() {
+                let text = version["version"].as_str().unwrap();
+                for row in version["resources"].as_array().unwrap() {
+                    let resource = row["resource"].as_str().unwrap();
+                    let key = (name.to_owned(), text.to_owned(), resource.to_owned());
+                    rows.insert(key, row.clone());
+                }
+            }
+        }
+    }
+    let empty = || json!([]);
+    let list = |row: &Value, key: &str| row.get(key).cloned().unwrap_or_else(empty);
+    let facts = facts::facts();
+    for fact in &facts {
+        let key = (
+            fact.group.to_owned(),
+            fact.version.to_owned(),
+            fact.resource.to_owned(),
+        );
+        let Some(row) = rows.remove(&key) else {
+            assert!(!fact.served, "{key:?} is not served");
+            continue;
+        };
+        let scope = if fact.namespaced {
+            "Namespaced"
+        } else {
+            "Cluster"
+        };
+        assert_eq!(row["scope"], scope, "{key:?}");
+        assert_eq!(
+            row["responseKind"],
+            json!({"group": fact.group, "version": fact.version, "kind": fact.kind}),
+            "{key:?}"
+        );
+        assert_eq!(row["singularResource"], fact.kind.to_lowercase(), "{key:?}");
+        assert_eq!(row["verbs"], json!(fact.verbs), "{key:?}");
+        assert_eq!(list(&row, "shortNames"), json!(fact.short_names), "{key:?}");
+        assert_eq!(list(&row, "categories"), json!(fact.categories), "{key:?}");
+        let mut below: BTreeMap<String, Value> = list(&row, "subresources")
+            .as_array()
+            .unwrap()
+            .iter()
+            .map(|row| (row["subresource"].as_str().unwrap().to_owned(), row.clone()))
+            .collect();
+        for subresource in &fact.subresources {
+            let Some(row) = below.remove(subresource.name) else {
+                assert!(
+                    !subresource.served,
+                    "{key:?}/{} is not served",
+                    subresource.name
+                );
+                continue;
+            };
+            let kind = kind_of(&row["responseKind"], fact.group, fact.version);
+            assert_eq!(kind, subresource.kind, "{key:?}/{}", subresource.name);
+            assert_eq!(
+                row["verbs"],
+                json!(subresource.verbs),
+                "{key:?}/{}",
+                subresource.name
+            );
+        }
+        assert!(
+            below.is_empty(),
+            "{key:?} has {below:?}, which Kubernetes has not"
+        );
+    }
+    rows.retain(|(group, ..), _| group != "plugins.pilothouse.dev");
+    assert!(rows.is_empty(), "{:?} are not of v1.36", rows.keys());
+
+    let mut expected: Vec<&str> = Vec::new();
+    for fact in facts
+        .iter()
+        .filter(|fact| order.iter().any(|group| group == fact.group))
+    {
+        if !expected.contains(&fact.group) {
+            expected.push(fact.group);
+        }
+    }
+    assert_eq!(order[..expected.len()], expected, "the order of groups");
 }
 
 #[tokio::test]

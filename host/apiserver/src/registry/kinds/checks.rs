@@ -62,6 +62,48 @@ pub(super) fn required_label(errors: &mut ErrorList, path: &Path, value: &str) {
     }
 }
 
+/// A name that must be there and fit into one segment of a path.
+pub(super) fn required_path_segment(errors: &mut ErrorList, path: &Path, value: &str) {
+    match value {
+        "" => errors.push(FieldError::required(path, "")),
+        value => path_segment(errors, path, value),
+    }
+}
+
+/// A name that fits into one segment of a path.
+pub(super) fn path_segment(errors: &mut ErrorList, path: &Path, value: &str) {
+    let complaints = validation::NameFormat::PathSegment.check(value, false);
+    invalid_each(errors, path, value, complaints);
+}
+
+/// A domain of at least three segments: `hook.example.com`.
+pub(super) fn fully_qualified_name(errors: &mut ErrorList, path: &Path, value: &str) {
+    if value.is_empty() {
+        return errors.push(FieldError::required(path, ""));
+    }
+    let complaints = validation::is_dns1123_subdomain(value);
+    if !complaints.is_empty() {
+        errors.push(FieldError::invalid(path, value, &complaints.join(",")));
+    } else if value.split('.').count() < 3 {
+        let why = "should be a domain with at least three segments separated by dots";
+        errors.push(FieldError::invalid(path, value, why));
+    }
+}
+
+/// The name of a driver of storage or devices: a domain, in any case, of at most 63 characters.
+pub(super) fn csi_driver_name(errors: &mut ErrorList, path: &Path, value: &str) {
+    const MAX: usize = 63;
+    if value.is_empty() {
+        errors.push(FieldError::required(path, ""));
+        return;
+    }
+    if value.len() > MAX {
+        errors.push(FieldError::too_long(path, MAX));
+    }
+    let complaints = validation::is_dns1123_subdomain(&value.to_lowercase());
+    invalid_each(errors, path, &value.to_lowercase(), complaints);
+}
+
 /// Qualified name: the format of label keys, conditions, gates, resource names.
 pub(super) fn qualified_name(errors: &mut ErrorList, path: &Path, value: &str) {
     invalid_each(errors, path, value, validation::is_label_key(value));

@@ -2,6 +2,7 @@
 
 use std::borrow::Cow;
 
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use pilothouse_api::{GroupVersionResource, ResourceInfo};
 
 /// A namespaced resource without short names, kept under its plural name.
@@ -34,6 +35,14 @@ pub(super) fn cluster_scoped(
         namespaced: false,
         ..namespaced(group, version, plural, kind)
     }
+}
+
+/// Puts back what an update of a status may not touch, for those kinds whose metadata is theirs alone.
+pub(super) fn keep_metadata_for_status(new: &mut ObjectMeta, old: &ObjectMeta) {
+    new.labels.clone_from(&old.labels);
+    new.annotations.clone_from(&old.annotations);
+    new.finalizers.clone_from(&old.finalizers);
+    new.owner_references.clone_from(&old.owner_references);
 }
 
 /// Owned texts.

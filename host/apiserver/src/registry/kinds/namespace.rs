@@ -35,6 +35,10 @@ impl Strategy for NamespaceStrategy {
         }
     }
 
+    fn allow_delete_collection(&self) -> bool {
+        false
+    }
+
     fn default(&self, namespace: &mut Namespace) {
         label_with_name(namespace);
         let status = namespace.status.get_or_insert_default();

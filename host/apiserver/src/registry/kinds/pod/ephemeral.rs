@@ -19,7 +19,7 @@ const NOT_HERE: &str = "cannot be set for an Ephemeral Container";
 pub(super) fn part() -> Part<Pod> {
     Part {
         name: "ephemeralcontainers",
-        keep: |new, old| {
+        keep: |_, new, old| {
             let sent = new.spec.take().and_then(|spec| spec.ephemeral_containers);
             keep_all(new, old);
             new.spec.get_or_insert_default().ephemeral_containers = sent;

@@ -28,7 +28,7 @@ pub(super) const OWNED: Scope = Scope::Only(&[
 pub(super) fn part() -> Part<Pod> {
     Part {
         name: "resize",
-        keep,
+        keep: |_, new, old| keep(new, old),
         validate,
     }
 }

@@ -206,7 +206,11 @@ pub(super) fn validate_pod_level(errors: &mut ErrorList, path: &Path, spec: &Pod
 }
 
 /// Overhead is written like limits.
-pub(super) fn validate_overhead(errors: &mut ErrorList, path: &Path, overhead: &ResourceList) {
+pub(in crate::registry::kinds) fn validate_overhead(
+    errors: &mut ErrorList,
+    path: &Path,
+    overhead: &ResourceList,
+) {
     let as_limits = ResourceRequirements {
         limits: Some(overhead.clone()),
         ..ResourceRequirements::default()

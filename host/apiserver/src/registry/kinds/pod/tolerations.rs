@@ -13,7 +13,11 @@ use crate::registry::kinds::checks;
 pub(in crate::registry::kinds) const EFFECTS: [&str; 3] =
     ["NoSchedule", "PreferNoSchedule", "NoExecute"];
 
-pub(super) fn validate(errors: &mut ErrorList, path: &Path, tolerations: &[Toleration]) {
+pub(in crate::registry::kinds) fn validate(
+    errors: &mut ErrorList,
+    path: &Path,
+    tolerations: &[Toleration],
+) {
     for (i, toleration) in tolerations.iter().enumerate() {
         validate_one(errors, &path.index(i), toleration);
     }
