@@ -104,6 +104,14 @@ impl FieldError {
         )
     }
 
+    /// `Invalid value: <value>: <why>`, of a value that is of the wrong kind altogether.
+    pub fn type_invalid(path: &Path, value: impl Into<serde_json::Value>, why: &str) -> Self {
+        Self {
+            error_type: ErrorType::TypeInvalid,
+            ..Self::invalid(path, value, why)
+        }
+    }
+
     /// `Unsupported value: <value>: supported values: "A", "B"`.
     pub fn not_supported(
         path: &Path,

@@ -12,7 +12,10 @@ use serde_json::{Value, json};
 use crate::{
     discovery,
     environment::whole_seconds,
-    registry::{Call, Current, Registry, Subresource, Updated, allocation::ClusterIpRange},
+    registry::{
+        Call, Current, Registry, Subresource, Updated, allocation::ClusterIpRange,
+        kinds::flow_control,
+    },
     reviews::REVIEWS,
 };
 
@@ -71,6 +74,10 @@ pub(crate) async fn make_first_objects(
     }
     make_api_services(registry).await?;
     make_service_cidr(registry, service_ranges).await?;
+    for (resource, name, object) in flow_control::mandatory::objects() {
+        let resource = ("flowcontrol.apiserver.k8s.io", "v1", resource);
+        make(registry, resource, ("", name), &object, false).await?;
+    }
     let family = if service_ip.is_ipv4() { "IPv4" } else { "IPv6" };
     let labels = json!({ "component": "apiserver", "provider": "kubernetes" });
     let service = json!({

@@ -262,9 +262,8 @@ pub(crate) fn priority(group: &str) -> i32 {
         "scheduling.k8s.io" => 16_600,
         "coordination.k8s.io" => 16_500,
         "node.k8s.io" => 16_300,
-        "discovery.k8s.io" => 16_200,
+        "discovery.k8s.io" | "resource.k8s.io" => 16_200,
         "flowcontrol.apiserver.k8s.io" => 16_100,
-        "resource.k8s.io" => 15_900,
         _ => 1_000,
     }
 }

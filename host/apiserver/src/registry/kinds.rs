@@ -18,6 +18,7 @@ mod endpoint_slice;
 mod endpoints;
 mod event;
 mod fill;
+pub(crate) mod flow_control;
 mod horizontal_pod_autoscaler;
 mod int_or_percent;
 mod job;
@@ -37,6 +38,7 @@ mod rbac;
 mod replica_set;
 mod replicas;
 mod replication_controller;
+mod resource;
 mod resource_quota;
 mod runtime_class;
 mod secret;
@@ -117,6 +119,12 @@ pub fn built_in(allocators: &Arc<Allocators>) -> Vec<Arc<dyn ErasedStrategy>> {
         erase(admission::MutatingPolicyStrategy),
         erase(admission::MutatingBindingStrategy),
         erase(custom_resource_definition::CustomResourceDefinitionStrategy),
+        erase(resource::DeviceClassStrategy),
+        erase(resource::ResourceClaimStrategy),
+        erase(resource::ResourceClaimTemplateStrategy),
+        erase(resource::ResourceSliceStrategy),
+        erase(flow_control::FlowSchemaStrategy),
+        erase(flow_control::PriorityLevelStrategy),
         erase(plugin::PluginStrategy),
     ]
 }

@@ -180,3 +180,27 @@ async fn certificates_are_asked_for_approved_and_issued() {
     let selected = format!("{requests}?fieldSelector=spec.signerName%3Dexample.com/other");
     assert_eq!(api.get(&selected).await.expect(200)["items"], json!([]));
 }
+
+#[tokio::test]
+async fn the_fixed_priority_levels_are_there_and_stay_as_they_are() {
+    let api = Api::start().await;
+    let group = "/apis/flowcontrol.apiserver.k8s.io/v1";
+    for resource in ["prioritylevelconfigurations", "flowschemas"] {
+        let listed = api.get(&format!("{group}/{resource}")).await.expect(200);
+        let names: Vec<&Value> = listed["items"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .map(|item| &item["metadata"]["name"])
+            .collect();
+        assert_eq!(names, ["catch-all", "exempt"], "{resource}");
+    }
+    let change = json!({"spec": {"matchingPrecedence": 77}});
+    api.patch(&format!("{group}/flowschemas/exempt"), "merge", change)
+        .await
+        .refused(
+            422,
+            "Invalid",
+            "spec of 'exempt' must equal the fixed value",
+        );
+}
