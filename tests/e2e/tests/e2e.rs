@@ -2,6 +2,8 @@
 
 #[path = "e2e/access.rs"]
 mod access;
+#[path = "e2e/api_groups.rs"]
+mod api_groups;
 #[path = "e2e/apply.rs"]
 mod apply;
 #[path = "e2e/bad_input.rs"]
