@@ -29,7 +29,7 @@ pub struct Apply<'a, S> {
     pub force: bool,
     /// An object in which nothing has been set.
     pub empty: &'a Value<'a>,
-    /// What is stored, without managed fields; `empty` if there is nothing.
+    /// What is stored, without managed fields; without any fields if there is nothing.
     pub live: &'a Value<'a>,
     /// `metadata.managedFields` of what is stored.
     pub managed: Option<&'a str>,
@@ -184,6 +184,9 @@ impl<'a, S: Schema> Apply<'a, S> {
                 .into_iter()
                 .map(|entry| self.fitted(entry))
                 .collect();
+        }
+        if self.live.as_map().is_some_and(|fields| fields.is_empty()) {
+            return Ok(Vec::new()); // nothing is there, which differs from an object in which nothing is set
         }
         let fields = owned_by_creator(self.schema, self.writer.scope, self.empty, self.live);
         let mut manager = self.writer.identity(Operation::Update);

@@ -194,6 +194,19 @@ async fn managed_fields_can_be_sent_dropped_and_reset() {
 }
 
 #[tokio::test]
+async fn an_apply_creates_what_has_required_structs_without_conflict() {
+    let api = Api::start().await;
+    let path = "/apis/rbac.authorization.k8s.io/v1/namespaces/default/rolebindings/readers";
+    let role = json!({ "apiGroup": "rbac.authorization.k8s.io", "kind": "Role", "name": "reader" });
+    let binding = json!({
+        "apiVersion": "rbac.authorization.k8s.io/v1", "kind": "RoleBinding",
+        "metadata": { "name": "readers" }, "roleRef": role,
+    });
+    let created = api.apply(path, "a", binding).await.expect(201);
+    assert_eq!(names(&created), ["a Apply"]);
+}
+
+#[tokio::test]
 async fn an_apply_creates_then_updates_then_does_nothing() {
     let api = Api::start().await;
     let path = format!("{DEPLOYMENTS}/web");
