@@ -370,9 +370,10 @@ impl Registry {
         }
         let before = object.managed().cloned();
         *object = resource.strategy.decode(&json).map_err(|status| {
+            const SHOWN: usize = 256; // it may quote what the plugin made
+            let why: String = status.message.chars().take(SHOWN).collect();
             Status::internal(format!(
-                "an admission plugin made an object that cannot be read: {}",
-                status.message
+                "an admission plugin made an object that cannot be read: {why}"
             ))
         })?;
         object.set_managed(before);

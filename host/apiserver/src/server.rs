@@ -58,6 +58,8 @@ const HANDSHAKE: Duration = Duration::from_secs(10);
 const CACHES_FILL: Duration = Duration::from_secs(60);
 /// Requests that one HTTP/2 connection may have open; every watch is one.
 const MAX_STREAMS: u32 = 1000;
+/// Of one request, as upstream allows: selectors may be long.
+const MAX_HEADER_BYTES: u32 = 1 << 20;
 /// Enough for the largest body without a stop.
 const STREAM_WINDOW: u32 = 4 * 1024 * 1024;
 const CONNECTION_WINDOW: u32 = 8 * 1024 * 1024;
@@ -297,6 +299,7 @@ async fn connection(state: Arc<State>, stream: TcpStream, acceptor: TlsAcceptor,
             builder
                 .timer(TokioTimer::new())
                 .max_concurrent_streams(MAX_STREAMS)
+                .max_header_list_size(MAX_HEADER_BYTES)
                 .initial_stream_window_size(STREAM_WINDOW)
                 .initial_connection_window_size(CONNECTION_WINDOW)
                 .keep_alive_interval(Duration::from_secs(30));

@@ -52,7 +52,7 @@ async fn list(kubeconfig: &Path) -> Result<()> {
         .await
         .context("asking the API server for its plugins")?;
     let mut text = format!(
-        "{:<34} {:<12} {:<20} {:>9} {:>8} {:>8} {:>6}  INTERFACES\n",
+        "{:<38} {:<12} {:<20} {:>9} {:>8} {:>8} {:>6}  INTERFACES\n",
         "NAME", "STATE", "DIGEST", "CALLS", "P50 µs", "P99 µs", "TRAPS"
     );
     for object in &list.items {
@@ -61,7 +61,7 @@ async fn list(kubeconfig: &Path) -> Result<()> {
         let digest: String = status.digest.chars().take(19).collect();
         writeln!(
             text,
-            "{:<34} {:<12} {:<20} {:>9} {:>8} {:>8} {:>6}  {}",
+            "{:<38} {:<12} {:<20} {:>9} {:>8} {:>8} {:>6}  {}",
             object.header.name,
             status.state,
             digest,

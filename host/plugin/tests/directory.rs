@@ -132,3 +132,16 @@ async fn a_new_version_keeps_the_settings_of_the_one_before() {
 fn digest(component: &str) -> Digest {
     Digest::of(&testing::component(component))
 }
+
+#[cfg(unix)]
+#[tokio::test]
+async fn a_link_to_itself_holds_up_no_other_file() {
+    let dir = tempfile::tempdir().unwrap();
+    let link = dir.path().join("loop.wasm");
+    std::os::unix::fs::symlink(&link, &link).unwrap();
+    copy("admission-priority", &dir.path().join("a.wasm"));
+    let registry = registry();
+    let mut directory = PluginDirectory::open(dir.path(), registry.clone()).unwrap();
+    directory.load_all().await;
+    assert_eq!(&**registry.active()[0].revision.component(), "a");
+}

@@ -16,7 +16,7 @@
 //! Lock order: `Hub::inner`, then `Queue::state`. Nothing is awaited under either.
 
 use std::{
-    collections::{HashMap, VecDeque},
+    collections::{BTreeSet, HashMap, VecDeque},
     sync::{
         Arc,
         atomic::{AtomicU64, Ordering},
@@ -34,6 +34,8 @@ use crate::engine::{
 
 /// Events that a watch may leave unread before it has to read the history.
 const QUEUE_EVENTS: usize = 4096;
+/// Revisions that are waited for on one watch.
+const MAX_WANTED: usize = 1024;
 
 /// Where a watch that is behind finds what it missed.
 pub(crate) trait Source: Send + Sync + 'static {
@@ -83,7 +85,7 @@ struct QueueState {
     batches: VecDeque<WatchBatch>,
     events: usize,
     lagging: bool,
-    wanted: Option<u64>,
+    wanted: BTreeSet<u64>,
     closed: Option<StorageError>,
 }
 
@@ -149,7 +151,7 @@ impl Hub {
         let reached = self.published().0 >= revision.0;
         for queue in queues {
             let mut state = queue.state.lock();
-            state.wanted = Some(state.wanted.map_or(revision.0, |w| w.max(revision.0)));
+            state.want(revision.0);
             if reached {
                 queue.wake.notify_one();
             }
@@ -273,10 +275,16 @@ impl Inner {
         let mut reached = Vec::new();
         let mut lowest: Option<u64> = None;
         for queue in self.folders.values().flatten().chain(&self.irregular) {
-            match queue.state.lock().wanted {
-                Some(wanted) if wanted <= published => reached.push(queue.clone()),
-                Some(wanted) => lowest = Some(lowest.map_or(wanted, |l| l.min(wanted))),
-                None => {}
+            let state = queue.state.lock();
+            if state
+                .wanted
+                .first()
+                .is_some_and(|first| *first <= published)
+            {
+                reached.push(queue.clone());
+            }
+            if let Some(next) = state.wanted.range(published + 1..).next() {
+                lowest = Some(lowest.map_or(*next, |lowest| lowest.min(*next)));
             }
         }
         self.lowest_wanted = lowest;
@@ -322,12 +330,23 @@ impl Queue {
             return Taken::Closed(error.clone());
         }
         let published = hub.published();
-        match state.wanted {
-            Some(wanted) if wanted <= published.0 => {
-                state.wanted = None;
+        match state.wanted.first() {
+            Some(wanted) if *wanted <= published.0 => {
+                state.wanted = state.wanted.split_off(&(published.0 + 1));
                 Taken::Progress(published)
             }
             _ => Taken::Empty,
+        }
+    }
+}
+
+impl QueueState {
+    /// Notes a revision that somebody waits for. One that may never come must not hide those that will; of very many the
+    /// highest are forgotten.
+    fn want(&mut self, revision: u64) {
+        self.wanted.insert(revision);
+        if self.wanted.len() > MAX_WANTED {
+            self.wanted.pop_last();
         }
     }
 }

@@ -135,3 +135,24 @@ async fn lists_and_watches_agree_with_storage() {
         assert_eq!(seen, expected, "a watch of {only:?} adds up to the list");
     }
 }
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn who_waits_for_what_never_comes_holds_up_nobody() {
+    let dir = tempfile::tempdir().expect("temporary directory");
+    let storage = Embedded::open(EmbeddedOptions::new(dir.path())).expect("open");
+    let storage: Arc<dyn Storage> = Arc::new(storage);
+    let cache = WatchCache::start(storage.clone(), config_maps());
+    cache.ready(SOON).await.expect("ready");
+    let never = cache
+        .wait_until(Revision(1 << 60), Duration::from_millis(1))
+        .await;
+    assert!(never.is_err());
+    for n in 0..3 {
+        // elsewhere, so that only progress brings the cache there
+        let key = format!("/registry/secrets/a/s{n}");
+        let put = Txn::put_if(&key, Revision(0), document("a", "s", n), Lease::default());
+        let written = storage.txn(put).await.expect("txn").revision;
+        let shown = cache.catch_up(SOON).await.expect("it catches up");
+        assert!(shown >= written);
+    }
+}

@@ -1,6 +1,6 @@
 //! The API server with its storage and its admission plugins.
 
-use std::{collections::BTreeMap, fs, sync::Arc};
+use std::{collections::BTreeMap, fs, path::Path, sync::Arc};
 
 use anyhow::{Context, Result};
 use pilothouse_apiserver::{ApiServer, ApiServerOptions, ClusterIpRange, InProcess, RunningServer};
@@ -72,6 +72,7 @@ impl Serving {
 
 /// Opens the storage, loads the plugins and serves.
 pub(crate) async fn start(flags: &ApiServerFlags, stopping: &CancellationToken) -> Result<Serving> {
+    make_private(&flags.common.data_dir)?;
     let cluster = PluginCluster::new();
     let (storage, loaded) = tokio::join!(storage(flags), plugins::load(&flags.common, &cluster));
     let (registry, directory) = loaded?;
@@ -93,6 +94,17 @@ pub(crate) async fn start(flags: &ApiServerFlags, stopping: &CancellationToken) 
         plugins: registry,
         manager: manager.context("the API server did not connect its plugins")?,
     })
+}
+
+/// Makes the data directory, for this user alone: Secrets lie in it as they are.
+fn make_private(directory: &Path) -> Result<()> {
+    let mut builder = fs::DirBuilder::new();
+    builder.recursive(true);
+    #[cfg(unix)]
+    std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);
+    builder
+        .create(directory)
+        .with_context(|| format!("making the data directory {}", directory.display()))
 }
 
 /// What built-in plugins are told of this process: the root certificate to publish, and how many nodes to simulate.

@@ -179,7 +179,10 @@ fn list(dir: &Path) -> io::Result<BTreeMap<PathBuf, Stamp>> {
             Ok(metadata) if metadata.is_file() => _ = found.insert(path, stamp(&metadata)),
             Ok(_) => {}
             Err(error) if error.kind() == io::ErrorKind::NotFound => {} // it went while we looked
-            Err(error) => return Err(error),
+            Err(error) => {
+                // one that cannot be looked at, such as a link to itself, holds up no other
+                tracing::warn!(path = %path.display(), %error, "a file of the plugin directory is passed over");
+            }
         }
     }
     Ok(found)

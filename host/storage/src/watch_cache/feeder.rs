@@ -109,8 +109,13 @@ impl Shared {
         let after = self.state.read().revision;
         let request = WatchRequest::new(&self.prefix, after);
         let mut batches = self.storage.watch(request).await?;
-        let wanted = Revision(self.wanted.load(Ordering::SeqCst));
-        self.storage.request_progress(&self.prefix, wanted);
+        // who waits for what is there already must not wait for the highest that anybody asked for
+        for wanted in [
+            self.storage.current_revision().await?,
+            Revision(self.wanted.load(Ordering::SeqCst)),
+        ] {
+            self.storage.request_progress(&self.prefix, wanted);
+        }
         while let Some(batch) = batches.next().await {
             self.apply(batch?);
             *retry = FIRST_RETRY;

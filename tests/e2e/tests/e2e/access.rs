@@ -79,3 +79,12 @@ fn keys_are_readable_by_their_owner_only() -> Result<()> {
     );
     Ok(())
 }
+
+#[test]
+fn the_data_directory_is_its_owners_alone() -> Result<()> {
+    use std::os::unix::fs::PermissionsExt;
+    let cluster = Cluster::start()?;
+    let mode = std::fs::metadata(cluster.data_dir())?.permissions().mode();
+    assert_eq!(mode & 0o777, 0o700);
+    Ok(())
+}
