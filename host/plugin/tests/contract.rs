@@ -85,6 +85,11 @@ async fn every_clause_catches_a_plugin_that_breaks_it() {
             "create configmaps",
         ),
         (
+            "overreach",
+            "stays-within-its-capabilities",
+            "no capability to create",
+        ),
+        (
             "count-calls",
             "same-answer-again-and-on-a-fresh-instance",
             "",

@@ -18,6 +18,7 @@ const IDEMPOTENT: &str = "mutation-is-idempotent";
 const APPLIES: &str = "patches-apply";
 const NO_WRITES: &str = "validation-writes-nothing";
 const DRY_RUN: &str = "dry-run-has-no-side-effects";
+const CAPABILITIES: &str = "stays-within-its-capabilities";
 const SAME: &str = "same-answer-again-and-on-a-fresh-instance";
 const HOSTILE: &str = "no-trap-on-hostile-input";
 const LIMITS: &str = "within-its-limits";
@@ -38,7 +39,14 @@ impl Contract for AdmissionContract {
 
     fn clauses(&self) -> &'static [&'static str] {
         &[
-            IDEMPOTENT, APPLIES, NO_WRITES, DRY_RUN, SAME, HOSTILE, LIMITS,
+            IDEMPOTENT,
+            APPLIES,
+            NO_WRITES,
+            DRY_RUN,
+            CAPABILITIES,
+            SAME,
+            HOSTILE,
+            LIMITS,
         ]
     }
 
@@ -46,6 +54,7 @@ impl Contract for AdmissionContract {
         let mut violations = Vec::new();
         for mut subject in subjects(revision) {
             subject.ordinary(usize::MAX).await;
+            subject.overreaching();
             subject.hostile(usize::MAX).await;
             violations.append(&mut subject.violations);
         }
@@ -127,6 +136,16 @@ impl Subject {
             if let Some(mut trial) = self.trial(Phase::Validate) {
                 self.validates_well(&mut trial, &request).await;
             }
+        }
+    }
+
+    /// What an ordinary request made it ask for without a capability. No part of the smoke check: an owner may grant less than
+    /// the manifest asks for.
+    fn overreaching(&mut self) {
+        let requests = samples::ordinary(&self.settings);
+        if let (Some(why), Some(request)) = (self.cluster.take_refusals().first(), requests.first())
+        {
+            self.broken(CAPABILITIES, request, why);
         }
     }
 

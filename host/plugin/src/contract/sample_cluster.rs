@@ -17,6 +17,7 @@ type Key = (String, String, String); // plural, namespace, name
 pub struct SampleCluster {
     objects: Mutex<BTreeMap<Key, Bytes>>,
     writes: Mutex<Vec<String>>,
+    refusals: Mutex<Vec<String>>,
 }
 
 impl SampleCluster {
@@ -53,6 +54,11 @@ impl SampleCluster {
         std::mem::take(&mut self.writes.lock())
     }
 
+    /// Takes what was refused for want of a capability since the last time.
+    pub fn take_refusals(&self) -> Vec<String> {
+        std::mem::take(&mut self.refusals.lock())
+    }
+
     fn write(&self, verb: &str, of: &GroupVersionResource, namespace: &str, name: &str) {
         let write = format!("{verb} {} {namespace}/{name}", of.resource);
         self.writes.lock().push(write);
@@ -69,6 +75,10 @@ fn not_found(of: &GroupVersionResource, name: &str) -> Status {
 
 #[async_trait]
 impl Cluster for SampleCluster {
+    fn refused(&self, _by: CallingPlugin<'_>, why: &Status) {
+        self.refusals.lock().push(why.message.clone());
+    }
+
     async fn get(
         &self,
         _: CallingPlugin<'_>,
