@@ -7,9 +7,10 @@
 //!                ── deleted ──► the component goes, with its file in the directory
 //! ```
 //!
-//! Invariants: one task does it all, from the present state of both sides; what ships with the host cannot be deleted, its
+//! Invariants: one task decides it all, from the present state of both sides, and waits for no load; what ships with the host cannot be deleted, its
 //! object comes back; a status is written only when it changed.
 
+mod loads;
 mod settings;
 mod status;
 
@@ -24,6 +25,8 @@ use tokio_util::sync::CancellationToken;
 
 use crate::builtins::BUILTIN_PLUGINS;
 
+use loads::{Loads, Wish};
+
 const PLUGINS: GroupVersionResource =
     GroupVersionResource::of("plugins.pilothouse.dev", "v1alpha1", "plugins");
 /// How often figures are brought up to date, and a failed attempt is made again.
@@ -33,18 +36,25 @@ const FIGURES: Duration = Duration::from_secs(5);
 pub(crate) type HostConfig = BTreeMap<&'static str, Map<String, Value>>;
 
 /// The objects of one server and the registry of this process.
+#[derive(Clone)]
 pub(crate) struct PluginObjects {
     pub(crate) client: Client,
     pub(crate) registry: PluginRegistry,
     /// The watched directory.
     pub(crate) directory: PathBuf,
     pub(crate) host_config: HostConfig,
+}
+
+/// What the task remembers from look to look.
+struct Keeper {
+    side: PluginObjects,
     /// Objects that were there at the last look: one that is gone was deleted by somebody.
-    pub(crate) known: BTreeMap<String, Plugin>,
+    known: BTreeMap<String, Plugin>,
+    loads: Loads,
 }
 
 /// Wakes the task at any change of a Plugin object.
-struct Wake(Notify);
+struct Wake(Arc<Notify>);
 
 impl Handler for Wake {
     fn handle(&self, _event: &CacheEvent) {
@@ -54,13 +64,18 @@ impl Handler for Wake {
 
 impl PluginObjects {
     /// Keeps both sides in step until `stop`.
-    pub(crate) async fn run(mut self, informers: InformerSet, stop: CancellationToken) {
+    pub(crate) async fn run(self, informers: InformerSet, stop: CancellationToken) {
         let informer = informers.get(&PLUGINS);
         let cache = informer.cache();
-        let wake = Arc::new(Wake(Notify::new()));
-        let _subscription = cache.subscribe(wake.clone());
+        let wake = Arc::new(Notify::new());
+        let _subscription = cache.subscribe(Arc::new(Wake(wake.clone())));
         cache.wait_synced().await;
         let mut active = self.registry.subscribe();
+        let mut keeper = Keeper {
+            side: self,
+            known: BTreeMap::new(),
+            loads: Loads::new(wake.clone()),
+        };
         let mut figures = tokio::time::interval(FIGURES);
         loop {
             active.mark_unchanged();
@@ -69,18 +84,20 @@ impl PluginObjects {
                 let plugin = Plugin::decode(&object.bytes).ok()?;
                 Some((object.header.name.clone(), plugin))
             });
-            if let Err(error) = self.look(objects.collect()).await {
+            if let Err(error) = keeper.look(objects.collect()).await {
                 tracing::debug!(%error, "plugin objects and plugins are out of step; trying again");
             }
             tokio::select! {
                 () = stop.cancelled() => return,
                 _ = figures.tick() => {}
-                () = wake.0.notified() => {}
+                () = wake.notified() => {}
                 going_on = active.changed() => if going_on.is_err() { return },
             }
         }
     }
+}
 
+impl Keeper {
     /// Compares both sides and does what is missing on either.
     async fn look(&mut self, mut objects: BTreeMap<String, Plugin>) -> Result<(), Status> {
         let deleted: Vec<String> = self
@@ -90,24 +107,26 @@ impl PluginObjects {
             .cloned()
             .collect();
         for name in deleted {
-            match self.client.get(&PLUGINS, "", &name).await {
+            match self.side.client.get(&PLUGINS, "", &name).await {
                 Ok(_) => continue, // made just now; the cache has not seen it yet
                 Err(status) if status.is_not_found() => {}
                 Err(status) => return Err(status),
             }
             self.known.remove(&name);
-            self.object_was_deleted(&name).await;
+            self.loads.forget(&name);
+            self.side.object_was_deleted(&name).await;
         }
         for (name, object) in &objects {
-            self.apply_spec(name, object).await;
+            self.apply_spec(name, object);
         }
-        for status in self.registry.status() {
+        for status in self.side.registry.status() {
             let name = status.name.to_string();
             let object = match objects.remove(&name) {
-                Some(object) => self.with_host_config(&name, object).await?,
-                None => self.create_object(&status).await?,
+                Some(object) => self.side.with_host_config(&name, object).await?,
+                None => self.side.create_object(&status).await?,
             };
-            let object = self.write_status(object, &status).await?;
+            let loading = self.loads.is_loading(&name);
+            let object = self.side.write_status(object, &status, loading).await?;
             self.known.insert(name, object);
         }
         for (name, object) in objects {
@@ -117,34 +136,55 @@ impl PluginObjects {
     }
 
     /// Makes what the object says the component's settings, and loads what only the object names.
-    async fn apply_spec(&self, name: &str, object: &Plugin) {
-        let status = self
-            .registry
-            .status()
-            .into_iter()
-            .find(|status| &*status.name == name);
-        let wanted = settings::of(object);
-        let active = self.registry.active();
+    fn apply_spec(&mut self, name: &str, object: &Plugin) {
+        let registry = &self.side.registry;
+        let status = registry.status();
+        let status = status.into_iter().find(|status| &*status.name == name);
+        let settings = settings::of(object);
+        let active = registry.active();
         let current = active
             .iter()
             .find(|component| &**component.revision.component() == name);
-        if current.is_some_and(|component| *component.revision.settings() == wanted) {
-            return;
+        if current.is_some_and(|component| *component.revision.settings() == settings) {
+            return self.loads.forget(name);
         }
-        let loaded = match status.map(|status| status.source) {
-            Some(Source::BuiltIn) => self.configure_built_in(name, wanted).await,
-            Some(source) if current.is_some() => self.load_file(name, object, source, wanted).await,
-            None if names_a_source(object) => {
-                self.load_file(name, object, Source::Object(name.to_owned()), wanted)
-                    .await
-            }
-            _ => Ok(()), // what does not load at all has nothing to configure
+        let source = match status.map(|status| status.source) {
+            Some(Source::BuiltIn) => Source::BuiltIn,
+            Some(source) if current.is_some() => source,
+            None if names_a_source(object) => Source::Object(name.to_owned()),
+            _ => return, // what does not load at all has nothing to configure
         };
-        if let Err(error) = loaded {
-            tracing::warn!(component = name, %error, "the settings of a plugin were not taken over");
-        }
+        let wish = Wish {
+            settings: settings.clone(),
+            active: current.map(|component| component.revision.digest()),
+        };
+        let (side, component, object) = (self.side.clone(), name.to_owned(), object.clone());
+        self.loads.begin(name, wish, || async move {
+            let loaded = match source {
+                Source::BuiltIn => side.configure_built_in(&component, settings).await,
+                source => side.load_file(&component, &object, source, settings).await,
+            };
+            if let Err(error) = loaded {
+                tracing::debug!(component, %error, "the settings of a plugin were not taken over");
+            }
+        });
     }
 
+    /// An object whose file is gone goes; one whose file was never there says so through the registry at the next look.
+    async fn object_without_component(&mut self, name: &str, object: Plugin) -> Result<(), Status> {
+        if object.status.is_none() {
+            return Ok(());
+        }
+        self.known.remove(name);
+        let options = DeleteOptions::default();
+        match self.side.client.delete(&PLUGINS, "", name, &options).await {
+            Err(status) if !status.is_not_found() => Err(status),
+            _ => Ok(()),
+        }
+    }
+}
+
+impl PluginObjects {
     async fn configure_built_in(&self, name: &str, settings: Settings) -> Result<(), LoadError> {
         match BUILTIN_PLUGINS
             .iter()
@@ -222,8 +262,9 @@ impl PluginObjects {
         &self,
         mut object: Plugin,
         status: &PluginStatus,
+        loading: bool,
     ) -> Result<Plugin, Status> {
-        let wanted = Some(status::of(status, &object));
+        let wanted = Some(status::of(status, &object, loading));
         if object.status == wanted {
             return Ok(object);
         }
@@ -253,23 +294,6 @@ impl PluginObjects {
             Some(Source::Object(_)) => drop(self.registry.remove(name).await),
             Some(Source::BuiltIn) | None => {}
         }
-    }
-
-    /// An object whose file is gone goes; one whose file was never there says so through the registry at the next look.
-    async fn object_without_component(&mut self, name: &str, object: Plugin) -> Result<(), Status> {
-        let was_loaded = object.status.is_some();
-        if was_loaded {
-            self.known.remove(name);
-            return match self
-                .client
-                .delete(&PLUGINS, "", name, &DeleteOptions::default())
-                .await
-            {
-                Err(status) if !status.is_not_found() => Err(status),
-                _ => Ok(()),
-            };
-        }
-        Ok(())
     }
 }
 

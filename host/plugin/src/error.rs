@@ -39,6 +39,8 @@ pub enum LoadError {
     },
     #[error("the file cannot be read: {0}")]
     Io(String),
+    #[error("it was removed while it was being loaded")]
+    Removed,
 }
 
 /// A limit that a plugin ran into, with its value.

@@ -13,11 +13,14 @@
 //! Invariants: consumers see a whole new [`Active`] or the whole old one; a call ends on the revision that it began on, which is
 //! kept by its users until then; a quarantined component stays listed, so that a policy that must not be missed still refuses.
 //!
+//! Loads of different names run side by side. A removal ends nothing that runs, but what it loads is not taken over any more.
+//!
 //! Lock order: a slot's `loading` (async, held over a load), then `slots`; nothing is awaited under `slots`.
 
 mod contract;
 mod directory;
 mod last_good;
+mod refusals;
 mod slot;
 mod status;
 mod storm;
@@ -45,7 +48,7 @@ pub use status::{Condition, ConditionType, PluginState, PluginStatus};
 pub use storm::StormPolicy;
 
 use last_good::LastGood;
-use slot::{Slot, Step};
+use slot::Slot;
 
 /// Where a component came from.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -149,7 +152,7 @@ impl PluginRegistry {
 
     /// Loads a user's component and makes it active under `name`. If anything fails, what was active goes on serving, or the
     /// last good version of an earlier run comes back; the error is also in the conditions. The same bytes with the same
-    /// settings are not loaded again.
+    /// settings are not loaded again, nor tried again for a while after they were refused.
     pub async fn put(
         &self,
         name: &str,
@@ -166,10 +169,8 @@ impl PluginRegistry {
                     store.keep(name, wasm).await;
                 }
             }
-            Err(error) => {
-                tracing::warn!(component = name, %error, "a plugin was not loaded");
-                self.fall_back(name, source, settings).await;
-            }
+            Err(LoadError::Removed) => {}
+            Err(_) => self.fall_back(name, source, settings).await,
         }
         outcome
     }
@@ -182,7 +183,9 @@ impl PluginRegistry {
         let removed = {
             let mut slots = self.0.slots.lock();
             let removed = slots.get_mut(name).is_some_and(Slot::remove_user);
-            slots.retain(|_, slot| !slot.is_empty());
+            if slots.get(name).is_some_and(Slot::is_empty) {
+                slots.remove(name);
+            }
             removed
         };
         self.0.publish();
@@ -191,10 +194,7 @@ impl PluginRegistry {
 
     /// Records that a source could not be read at all.
     pub fn unreadable(&self, name: &str, source: Source, error: LoadError) {
-        let loading = self.0.slot_loading(name);
-        drop(loading);
-        self.0
-            .with_slot(name, |slot| slot.failed(&source, Step::Compile, &error));
+        self.0.with_slot(name, |slot| slot.failed(&source, &error));
     }
 
     /// The settings of a user's component that is active.
@@ -217,7 +217,8 @@ impl PluginRegistry {
     /// What `pilothouse plugin list` and the status of Plugin objects show.
     pub fn status(&self) -> Vec<PluginStatus> {
         let slots = self.0.slots.lock();
-        slots.iter().map(|(name, slot)| slot.status(name)).collect()
+        let known = slots.iter().filter(|(_, slot)| !slot.is_empty()); // not what is only being loaded
+        known.map(|(name, slot)| slot.status(name)).collect()
     }
 
     /// Lets quarantined components serve again whose pause is over. Called about every second by who runs the registry.
@@ -244,42 +245,67 @@ impl PluginRegistry {
         source: Source,
         settings: Settings,
     ) -> Result<(), LoadError> {
-        let loading = self.0.slot_loading(name);
+        let (loading, tenure) = self.0.with_slot(name, |slot| {
+            (Arc::clone(&slot.loading), Arc::clone(&slot.tenure))
+        });
         let _one_at_a_time = loading.lock().await;
         let digest = Digest::of(wasm);
-        let home = self.0.with_slot(name, |slot| {
+        let home = self.0.with_tenant(name, &tenure, |slot| {
             let same = slot.serves(&source, digest, &settings);
             if same {
                 slot.wanted_serves();
             }
             (!same).then(|| slot.home.clone())
-        });
+        })?;
         let Some(home) = home else {
             self.0.publish(); // a failed attempt in between is over
             return Ok(());
         };
-        let failed = |step: Step, error: LoadError| {
-            self.0
-                .with_slot(name, |slot| slot.failed(&source, step, &error));
-            self.0.publish();
-            error
+        let lately = |slot: &mut Slot| {
+            let error = slot.refused_lately(digest, &settings)?;
+            slot.failed(&source, &error);
+            Some(error)
         };
-        let compiled = compile(&self.0.engine, wasm)
-            .await
-            .map_err(|error| failed(Step::Compile, error))?;
-        let revision = Revision::start(&self.0.engine, &home, digest, compiled, settings)
-            .await
-            .map_err(|error| failed(Step::Compile, error))?;
-        let revision = Arc::new(revision);
-        for contract in &self.0.contracts {
-            if let Err(error) = contract::check(contract.as_ref(), &revision).await {
-                return Err(failed(Step::Contract, error));
+        if let Some(error) = self.0.with_tenant(name, &tenure, lately)? {
+            self.0.publish();
+            return Err(error);
+        }
+        match self.trial(&home, digest, wasm, &settings).await {
+            Ok(revision) => {
+                let revision = Arc::new(revision);
+                self.0
+                    .with_tenant(name, &tenure, |slot| slot.swap(&source, revision))?;
+                self.0.publish();
+                tracing::info!(component = name, %digest, "a plugin is active");
+                Ok(())
+            }
+            Err(error) => {
+                tracing::warn!(component = name, %error, "a plugin was not loaded");
+                self.0.with_tenant(name, &tenure, |slot| {
+                    slot.failed(&source, &error);
+                    slot.refuse(digest, settings, error.clone());
+                })?;
+                self.0.publish();
+                Err(error)
             }
         }
-        self.0.with_slot(name, |slot| slot.swap(&source, revision));
-        self.0.publish();
-        tracing::info!(component = name, %digest, "a plugin is active");
-        Ok(())
+    }
+
+    /// Compiles, checks and tries a revision out, without anybody seeing it.
+    async fn trial(
+        &self,
+        home: &Home,
+        digest: Digest,
+        wasm: &[u8],
+        settings: &Settings,
+    ) -> Result<Revision, LoadError> {
+        let engine = &self.0.engine;
+        let compiled = compile(engine, wasm).await?;
+        let revision = Revision::start(engine, home, digest, compiled, settings.clone()).await?;
+        for contract in &self.0.contracts {
+            contract::check(contract.as_ref(), &revision).await?;
+        }
+        Ok(revision)
     }
 
     /// After a failed load at a start: the last good version of an earlier run, if nothing of the user's is active.
@@ -301,15 +327,6 @@ impl PluginRegistry {
 }
 
 impl Inner {
-    /// The lock that one load of a component holds.
-    fn slot_loading(self: &Arc<Self>, name: &str) -> Arc<tokio::sync::Mutex<()>> {
-        let mut slots = self.slots.lock();
-        let slot = slots
-            .entry(name.into())
-            .or_insert_with(|| self.new_slot(name));
-        Arc::clone(&slot.loading)
-    }
-
     fn new_slot(self: &Arc<Self>, name: &str) -> Slot {
         let name: Arc<str> = name.into();
         let (registry, component): (Weak<Self>, _) = (Arc::downgrade(self), Arc::clone(&name));
@@ -327,6 +344,21 @@ impl Inner {
         f(slots
             .entry(name.into())
             .or_insert_with(|| self.new_slot(name)))
+    }
+
+    /// The slot, unless what was in it was removed since `tenure` was seen.
+    fn with_tenant<T>(
+        &self,
+        name: &str,
+        tenure: &Arc<()>,
+        f: impl FnOnce(&mut Slot) -> T,
+    ) -> Result<T, LoadError> {
+        let mut slots = self.slots.lock();
+        let slot = slots.get_mut(name);
+        match slot.filter(|slot| Arc::ptr_eq(&slot.tenure, tenure)) {
+            Some(slot) => Ok(f(slot)),
+            None => Err(LoadError::Removed),
+        }
     }
 
     /// A call of this revision failed by its own fault.

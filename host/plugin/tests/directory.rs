@@ -1,12 +1,13 @@
 //! The watched directory with real files and real events.
 
-use std::{fs, path::Path, time::Duration};
+use std::{fs, path::Path, sync::Arc, time::Duration};
 
+use async_trait::async_trait;
 use pilothouse_plugin::{
-    Active, Digest, Engine, EngineConfig, PluginDirectory, PluginRegistry, RegistryConfig,
-    Settings, Source, testing,
+    Active, Digest, Engine, EngineConfig, LoadError, PluginDirectory, PluginRegistry,
+    RegistryConfig, Revision, Settings, SmokeContract, Source, testing,
 };
-use tokio::sync::watch;
+use tokio::sync::{Notify, watch};
 use tokio_util::sync::CancellationToken;
 
 /// Long enough for a loaded machine; the tests wait for events, not for time.
@@ -144,4 +145,78 @@ async fn a_link_to_itself_holds_up_no_other_file() {
     let mut directory = PluginDirectory::open(dir.path(), registry.clone()).unwrap();
     directory.load_all().await;
     assert_eq!(&**registry.active()[0].revision.component(), "a");
+}
+
+/// A contract that a component named `slow` does not get through before it is told so.
+#[derive(Default)]
+struct Gate {
+    entered: Notify,
+    open: Notify,
+}
+
+#[async_trait]
+impl SmokeContract for Gate {
+    fn family(&self) -> &'static str {
+        "admission"
+    }
+
+    async fn check(&self, revision: &Revision) -> Result<(), String> {
+        if &**revision.component() == "slow" {
+            self.entered.notify_one();
+            self.open.notified().await;
+        }
+        Ok(())
+    }
+}
+
+fn gated() -> (PluginRegistry, Arc<Gate>) {
+    let engine = Engine::new(EngineConfig::default()).unwrap();
+    let gate = Arc::new(Gate::default());
+    let config = RegistryConfig {
+        contracts: vec![gate.clone()],
+        ..RegistryConfig::new(engine)
+    };
+    (PluginRegistry::new(config).unwrap(), gate)
+}
+
+#[tokio::test]
+async fn a_load_that_takes_long_holds_up_no_other_and_ends_with_its_file() {
+    let dir = tempfile::tempdir().unwrap();
+    let (registry, gate) = gated();
+    let mut active = registry.subscribe();
+    let directory = PluginDirectory::open(dir.path(), registry.clone()).unwrap();
+    let stop = CancellationToken::new();
+    let running = tokio::spawn(directory.run(stop.clone()));
+    let slow = dir.path().join("slow.wasm");
+
+    copy("admission-priority", &slow);
+    gate.entered.notified().await;
+    copy("admission-priority", &dir.path().join("quick.wasm"));
+    until(&mut active, |now| now.len() == 1).await;
+
+    copy("admission-service-account", &slow);
+    gate.entered.notified().await; // the newer version is tried instead
+    fs::remove_file(&slow).unwrap();
+    fs::remove_file(dir.path().join("quick.wasm")).unwrap();
+    until(&mut active, |now| now.is_empty()).await;
+    stop.cancel();
+    running.await.unwrap();
+}
+
+#[tokio::test]
+async fn what_is_removed_while_it_loads_does_not_come_back() {
+    let (registry, gate) = gated();
+    let loading = registry.clone();
+    let load = tokio::spawn(async move {
+        let wasm = testing::component("admission-priority");
+        let source = Source::Object("slow".to_owned());
+        loading
+            .put("slow", &wasm, source, Settings::default())
+            .await
+    });
+    gate.entered.notified().await;
+    registry.remove("slow").await;
+    gate.open.notify_one();
+    assert_eq!(load.await.unwrap(), Err(LoadError::Removed));
+    assert!(registry.active().is_empty() && registry.status().is_empty());
 }

@@ -7,8 +7,8 @@ use k8s_openapi::{
 use pilothouse_api::plugin_kind::{Plugin, PluginStatus as ObjectStatus};
 use pilothouse_plugin::{Digest, PluginStatus, Source};
 
-/// The status that the object should have.
-pub(super) fn of(status: &PluginStatus, object: &Plugin) -> ObjectStatus {
+/// The status that the object should have. While what it asks for is being loaded, the generation observed is the one before.
+pub(super) fn of(status: &PluginStatus, object: &Plugin, loading: bool) -> ObjectStatus {
     let digest = status.digest.map(|d| d.to_string()).unwrap_or_default();
     let before = object.status.as_ref();
     let loaded_at = match before {
@@ -16,7 +16,10 @@ pub(super) fn of(status: &PluginStatus, object: &Plugin) -> ObjectStatus {
         _ if digest.is_empty() => String::new(),
         _ => second(Timestamp::now()).to_string(),
     };
-    let generation = object.metadata.generation.unwrap_or_default();
+    let generation = match loading {
+        true => before.map_or(0, |before| before.observed_generation),
+        false => object.metadata.generation.unwrap_or_default(),
+    };
     let figures = &status.figures;
     ObjectStatus {
         active_revision: digest.clone(),

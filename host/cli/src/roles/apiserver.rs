@@ -1,6 +1,6 @@
 //! The API server with its storage and its admission plugins.
 
-use std::{collections::BTreeMap, fs, path::Path, sync::Arc};
+use std::{fs, path::Path, sync::Arc};
 
 use anyhow::{Context, Result};
 use pilothouse_apiserver::{ApiServer, ApiServerOptions, ClusterIpRange, InProcess, RunningServer};
@@ -64,7 +64,6 @@ impl Serving {
             registry: self.plugins.clone(),
             directory: flags.common.plugin_dir(),
             host_config: host_config(flags, nodes),
-            known: BTreeMap::new(),
         };
         tokio::spawn(objects.run(self.manager.informers().clone(), stopping.clone()));
     }

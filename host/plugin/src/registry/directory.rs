@@ -17,7 +17,7 @@ use tokio::{
     sync::mpsc,
     time::{sleep, timeout},
 };
-use tokio_util::sync::CancellationToken;
+use tokio_util::{sync::CancellationToken, task::AbortOnDropHandle};
 
 use super::{PluginRegistry, Source};
 use crate::error::LoadError;
@@ -49,6 +49,8 @@ pub struct PluginDirectory {
     dir: PathBuf,
     registry: PluginRegistry,
     seen: BTreeMap<PathBuf, Seen>,
+    /// One a file at most. A load is given up when its file changes or goes, so that one that takes long holds up nothing.
+    loads: BTreeMap<PathBuf, AbortOnDropHandle<()>>,
 }
 
 impl PluginDirectory {
@@ -60,6 +62,7 @@ impl PluginDirectory {
             dir,
             registry,
             seen: BTreeMap::new(),
+            loads: BTreeMap::new(),
         })
     }
 
@@ -67,6 +70,9 @@ impl PluginDirectory {
     pub async fn load_all(&mut self) {
         self.look().await;
         self.look().await;
+        for (_, load) in std::mem::take(&mut self.loads) {
+            _ = load.await; // one that panicked has said so
+        }
     }
 
     /// Follows the directory until cancelled; also ends the quarantines of the registry when they are over.
@@ -106,6 +112,7 @@ impl PluginDirectory {
             .collect();
         for path in gone {
             self.seen.remove(&path);
+            self.give_up(&path).await;
             if let Some(name) = component_name(&path) {
                 self.registry.remove(&name).await;
             }
@@ -122,7 +129,10 @@ impl PluginDirectory {
                             loaded: true,
                         },
                     );
-                    self.load(&path, stamp).await;
+                    self.give_up(&path).await;
+                    let load = load(self.registry.clone(), path.clone(), stamp);
+                    let load = AbortOnDropHandle::new(tokio::spawn(load));
+                    self.loads.insert(path, load);
                 }
                 _ => {
                     self.seen.insert(
@@ -139,27 +149,35 @@ impl PluginDirectory {
         settling
     }
 
-    /// Failures are in the registry's conditions.
-    async fn load(&self, path: &Path, stamp: Stamp) {
-        let Some(name) = component_name(path) else {
-            tracing::warn!(path = %path.display(), "the file's name is no name for a plugin");
-            return;
-        };
-        let source = Source::File(path.to_owned());
-        if stamp.len > MAX_FILE_BYTES {
-            let error = LoadError::Io(format!("it is larger than {MAX_FILE_BYTES} bytes"));
-            self.registry.unreadable(&name, source, error);
-            return;
+    /// Ends the load of a file that is on its way, if one is.
+    async fn give_up(&mut self, path: &Path) {
+        if let Some(load) = self.loads.remove(path) {
+            load.abort();
+            _ = load.await;
         }
-        match tokio::fs::read(path).await {
-            Ok(wasm) => {
-                let settings = self.registry.user_settings(&name).unwrap_or_default();
-                _ = self.registry.put(&name, &wasm, source, settings).await
-            }
-            Err(error) => {
-                let error = LoadError::Io(error.to_string());
-                self.registry.unreadable(&name, source, error);
-            }
+    }
+}
+
+/// Failures are in the registry's conditions.
+async fn load(registry: PluginRegistry, path: PathBuf, stamp: Stamp) {
+    let Some(name) = component_name(&path) else {
+        tracing::warn!(path = %path.display(), "the file's name is no name for a plugin");
+        return;
+    };
+    let source = Source::File(path.clone());
+    if stamp.len > MAX_FILE_BYTES {
+        let error = LoadError::Io(format!("it is larger than {MAX_FILE_BYTES} bytes"));
+        registry.unreadable(&name, source, error);
+        return;
+    }
+    match tokio::fs::read(&path).await {
+        Ok(wasm) => {
+            let settings = registry.user_settings(&name).unwrap_or_default();
+            _ = registry.put(&name, &wasm, source, settings).await;
+        }
+        Err(error) => {
+            let error = LoadError::Io(error.to_string());
+            registry.unreadable(&name, source, error);
         }
     }
 }

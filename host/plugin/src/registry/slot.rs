@@ -4,6 +4,7 @@ use std::{sync::Arc, time::Duration};
 
 use super::{
     ActiveComponent, Source,
+    refusals::Refusals,
     status::{Condition, ConditionType, Conditions, PluginState, PluginStatus},
     storm::{Storm, StormPolicy},
 };
@@ -15,22 +16,35 @@ use crate::{
 
 /// How far a load came.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Step {
+enum Step {
     /// Up to and with the manifest.
     Compile,
     Contract,
+}
+
+impl Step {
+    /// Where an error comes from.
+    fn of(error: &LoadError) -> Self {
+        match error {
+            LoadError::Contract { .. } => Self::Contract,
+            _ => Self::Compile,
+        }
+    }
 }
 
 pub(super) struct Slot {
     pub(super) home: Home,
     /// Held over a load, so that loads of one name come one after the other.
     pub(super) loading: Arc<tokio::sync::Mutex<()>>,
+    /// Another one after each removal: what began to load before it is not wanted any more.
+    pub(super) tenure: Arc<()>,
     clock: Arc<dyn Clock>,
     built_in: Option<Arc<Revision>>,
     user: Option<User>,
     conditions: Conditions,
     storm: Storm,
     quarantined_until: Option<Duration>,
+    refusals: Refusals,
 }
 
 /// A user's component. Without `active` it could not be loaded yet.
@@ -46,13 +60,27 @@ impl Slot {
         Self {
             home,
             loading: Arc::default(),
+            tenure: Arc::default(),
             conditions: Conditions::new(Arc::clone(&clock)),
             clock,
             built_in: None,
             user: None,
             storm: Storm::new(storm),
             quarantined_until: None,
+            refusals: Refusals::default(),
         }
+    }
+
+    /// Why this very thing was refused a short while ago.
+    pub(super) fn refused_lately(&self, digest: Digest, settings: &Settings) -> Option<LoadError> {
+        let now = self.clock.monotonic();
+        self.refusals.recall(digest, settings, now)
+    }
+
+    /// A trial refused it.
+    pub(super) fn refuse(&mut self, digest: Digest, settings: Settings, error: LoadError) {
+        let now = self.clock.monotonic();
+        self.refusals.note(digest, settings, error, now);
     }
 
     pub(super) fn is_empty(&self) -> bool {
@@ -110,8 +138,7 @@ impl Slot {
         self.quarantined_until = None;
         self.conditions
             .set(ConditionType::Compiled, true, "Compiled", String::new());
-        self.conditions
-            .set(ConditionType::ContractPassed, true, "Passed", String::new());
+        self.contract_passed();
         self.conditions
             .set(ConditionType::Ready, true, "Serving", String::new());
         self.conditions
@@ -119,7 +146,7 @@ impl Slot {
     }
 
     /// A load failed; what is active stays.
-    pub(super) fn failed(&mut self, source: &Source, step: Step, error: &LoadError) {
+    pub(super) fn failed(&mut self, source: &Source, error: &LoadError) {
         if *source != Source::BuiltIn {
             let user = self.user.get_or_insert_with(|| User {
                 source: source.clone(),
@@ -130,7 +157,7 @@ impl Slot {
             user.source = source.clone();
         }
         let message = error.to_string();
-        match step {
+        match Step::of(error) {
             Step::Compile => {
                 self.conditions
                     .set(ConditionType::Compiled, false, "NotLoaded", message.clone())
@@ -163,10 +190,20 @@ impl Slot {
     pub(super) fn wanted_serves(&mut self) {
         self.conditions
             .set(ConditionType::Compiled, true, "Compiled", String::new());
-        self.conditions
-            .set(ConditionType::ContractPassed, true, "Passed", String::new());
+        self.contract_passed();
         self.conditions
             .set(ConditionType::Degraded, false, "AsWanted", String::new());
+    }
+
+    fn contract_passed(&mut self) {
+        let message =
+            "of the contract, what is quick to try; `pilothouse plugin test` runs all of it";
+        self.conditions.set(
+            ConditionType::ContractPassed,
+            true,
+            "SmokePassed",
+            message.to_owned(),
+        );
     }
 
     /// Something older than what is wanted serves.
@@ -179,6 +216,7 @@ impl Slot {
     /// Takes the user's component away.
     pub(super) fn remove_user(&mut self) -> bool {
         let removed = self.user.take().is_some();
+        self.tenure = Arc::default();
         if removed {
             self.storm.forget();
             self.quarantined_until = None;
