@@ -4,7 +4,7 @@
 use async_trait::async_trait;
 use pilothouse_api::{Status, patch::Patch};
 pub use pilothouse_plugin::{
-    admission::{AdmissionPlugins, Mutation, Operation, Request, User},
+    admission::{AdmissionPlugins, Mutation, Operation, Readable, Request, User},
     manifest::Phase,
 };
 use serde_json::Value;
@@ -15,8 +15,13 @@ pub trait AdmissionChain: Send + Sync + 'static {
     /// Whether anybody wants to see such a request, whose objects are not filled in yet: what nobody wants is never encoded.
     fn wants(&self, phase: Phase, request: &Request) -> bool;
 
-    /// Runs the mutating plugins one after the other, each on what the one before made.
-    async fn mutate(&self, request: Request) -> Result<Mutation, Status>;
+    /// Runs the mutating plugins one after the other, each on what the one before made. With `readable` one that makes what
+    /// cannot be read fails by itself.
+    async fn mutate(
+        &self,
+        request: Request,
+        readable: Option<Readable<'_>>,
+    ) -> Result<Mutation, Status>;
 
     /// Runs the validating plugins; the answer is their warnings.
     async fn validate(&self, request: &Request) -> Result<Vec<String>, Status>;
@@ -28,8 +33,12 @@ impl AdmissionChain for AdmissionPlugins {
         Self::wants(self, phase, request)
     }
 
-    async fn mutate(&self, request: Request) -> Result<Mutation, Status> {
-        Self::mutate(self, request, &apply).await
+    async fn mutate(
+        &self,
+        request: Request,
+        readable: Option<Readable<'_>>,
+    ) -> Result<Mutation, Status> {
+        Self::mutate(self, request, &apply, readable).await
     }
 
     async fn validate(&self, request: &Request) -> Result<Vec<String>, Status> {
@@ -52,7 +61,7 @@ impl AdmissionChain for NoAdmission {
         false
     }
 
-    async fn mutate(&self, _: Request) -> Result<Mutation, Status> {
+    async fn mutate(&self, _: Request, _: Option<Readable<'_>>) -> Result<Mutation, Status> {
         Ok(Mutation::default())
     }
 

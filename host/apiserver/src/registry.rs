@@ -357,27 +357,17 @@ impl Registry {
         request.namespace_object = self.namespace_of(resource, attributes).await;
         request.object = Some(attributes.show(resource, object));
         request.old_object = old.map(|old| attributes.show(resource, old));
-        let mutation = self.admission.mutate(request).await?;
-        call.warn(mutation.warnings);
-        let Some(json) = mutation.object else {
-            return Ok(());
-        };
-        if attributes.subresource == "scale" {
-            resource
-                .strategy
-                .set_replicas(object, update::scale_replicas(&json)?);
-            return Ok(());
+        let mut mutation = self.admission.mutate(request.clone(), None).await?;
+        if take_over(resource, attributes, object, &mutation).is_err() {
+            // once more, with each plugin held to what it makes: who made what cannot be read fails as its policy says
+            let readable = |json: &[u8]| match attributes.subresource {
+                "scale" => update::scale_replicas(json).map(drop),
+                _ => resource.strategy.decode(json).map(drop),
+            };
+            mutation = self.admission.mutate(request, Some(&readable)).await?;
+            take_over(resource, attributes, object, &mutation)?;
         }
-        let before = object.managed().cloned();
-        *object = resource.strategy.decode(&json).map_err(|status| {
-            const SHOWN: usize = 256; // it may quote what the plugin made
-            let why: String = status.message.chars().take(SHOWN).collect();
-            Status::internal(format!(
-                "an admission plugin made an object that cannot be read: {why}"
-            ))
-        })?;
-        object.set_managed(before);
-        resource.strategy.default(object);
+        call.warn(mutation.warnings);
         Ok(())
     }
 
@@ -426,6 +416,28 @@ impl Attributes<'_> {
             _ => object.encode_plain().into(),
         }
     }
+}
+
+/// Makes of the object what mutating admission made of it; an error leaves it as it is.
+fn take_over(
+    resource: &Resource,
+    attributes: &Attributes<'_>,
+    object: &mut AnyObject,
+    mutation: &admission::Mutation,
+) -> Result<(), Status> {
+    let Some(json) = &mutation.object else {
+        return Ok(());
+    };
+    if attributes.subresource == "scale" {
+        let replicas = update::scale_replicas(json)?;
+        resource.strategy.set_replicas(object, replicas);
+        return Ok(());
+    }
+    let mut changed = resource.strategy.decode(json)?;
+    changed.set_managed(object.managed().cloned());
+    resource.strategy.default(&mut changed);
+    *object = changed;
+    Ok(())
 }
 
 /// A request without its objects.

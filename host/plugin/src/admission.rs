@@ -53,6 +53,9 @@ pub struct Mutation {
 /// Applies a JSON patch (RFC 6902) to an object: `(object, patch)`.
 pub type ApplyPatch<'a> = &'a (dyn Fn(&mut Value, &str) -> Result<(), Status> + Sync);
 
+/// Says why an object cannot be read as what it should be.
+pub type Readable<'a> = &'a (dyn Fn(&[u8]) -> Result<(), Status> + Sync);
+
 /// One plugin's answer to one call, for contracts.
 pub type Answer<T> = Result<Result<T, Denial>, CallError>;
 
@@ -92,11 +95,13 @@ impl AdmissionPlugins {
         self.table.load().matching(phase, request).next().is_some()
     }
 
-    /// The mutating pass. A denial is a whole `Status`; a failing plugin follows its failure policy.
+    /// The mutating pass. A denial is a whole `Status`; a failing plugin follows its failure policy, as does one whose patch
+    /// does not apply. With `readable` each is held to what it makes, which costs a decoding each.
     pub async fn mutate(
         &self,
         mut request: Request,
         apply: ApplyPatch<'_>,
+        readable: Option<Readable<'_>>,
     ) -> Result<Mutation, Status> {
         let table = self.table.load_full();
         let mut done = Mutation::default();
@@ -109,26 +114,29 @@ impl AdmissionPlugins {
             let Some(mutation) = judge(member, &request, answer)? else {
                 continue;
             };
-            done.warnings.extend(mutation.warnings);
-            let Some(object) = request
+            let unpatched = request
                 .object
                 .as_ref()
-                .filter(|_| !mutation.json_patch.is_empty())
-            else {
+                .filter(|_| !mutation.json_patch.is_empty());
+            let Some(unpatched) = unpatched else {
+                done.warnings.extend(mutation.warnings);
                 continue;
             };
-            let tree = match &mut tree {
-                Some(tree) => tree,
-                none => none.insert(serde_json::from_slice(object).map_err(Status::internal)?),
+            let made = patched(&mut tree, unpatched, &mutation.json_patch, apply);
+            let made = made.and_then(|object| {
+                readable.map_or(Ok(()), |readable| readable(&object))?;
+                Ok(object)
+            });
+            let object = match made {
+                Ok(object) => object,
+                Err(why) => {
+                    tree = None; // half patched
+                    let error = member.bad_answer(&why.message);
+                    judge::<()>(member, &request, Err(error))?;
+                    continue;
+                }
             };
-            apply(tree, &mutation.json_patch).map_err(|status| {
-                let name = member.name();
-                Status::internal(format!(
-                    "the patch of admission plugin {name:?} does not apply: {}",
-                    status.message
-                ))
-            })?;
-            let object = Bytes::from(serde_json::to_vec(tree).map_err(Status::internal)?);
+            done.warnings.extend(mutation.warnings);
             request.object = Some(object.clone());
             done.object = Some(object);
         }
@@ -154,6 +162,22 @@ impl Default for AdmissionPlugins {
     fn default() -> Self {
         Self::new()
     }
+}
+
+/// The object with a patch; `tree` is what it was parsed to, if it was.
+fn patched(
+    tree: &mut Option<Value>,
+    object: &Bytes,
+    patch: &str,
+    apply: ApplyPatch<'_>,
+) -> Result<Bytes, Status> {
+    let tree = match tree {
+        Some(tree) => tree,
+        none => none.insert(serde_json::from_slice(object).map_err(Status::internal)?),
+    };
+    apply(tree, patch)?;
+    let json = serde_json::to_vec(tree).map_err(Status::internal)?;
+    Ok(json.into())
 }
 
 /// The value; `None` if the plugin failed and the request goes on without it.

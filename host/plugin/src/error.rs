@@ -104,6 +104,9 @@ pub enum CallError {
         interface: &'static str,
         limit: Limit,
     },
+    /// It answered, but with something that cannot be used.
+    #[error("plugin {plugin} gave a bad answer: {why}")]
+    BadAnswer { plugin: Arc<str>, why: String },
     #[error("plugin {plugin} is not available: {why}")]
     Unavailable { plugin: Arc<str>, why: String },
 }
@@ -118,6 +121,7 @@ impl CallError {
                 ..
             } => None,
             Self::Limit { limit, .. } => Some(limit.cause()),
+            Self::BadAnswer { .. } => Some("answer"),
             Self::Unavailable { .. } => None,
         }
     }

@@ -303,6 +303,21 @@ impl Revision {
         }
     }
 
+    /// A call ended well, but its answer is of no use: counts as a failure of the plugin.
+    pub(crate) fn bad_answer(&self, plugin: u32, why: &str) -> CallError {
+        const SHOWN: usize = 256; // it may quote what the plugin made
+        let error = CallError::BadAnswer {
+            plugin: Arc::clone(self.plugin_name(plugin)),
+            why: why.chars().take(SHOWN).collect(),
+        };
+        let caller = self.callers.get(plugin as usize);
+        if let (Some(caller), Some(cause)) = (caller, error.cause()) {
+            caller.stats.fault(cause);
+            (caller.trapped)(caller.serial);
+        }
+        error
+    }
+
     /// A fresh instance in a store of its own. Its start counts as a call.
     pub async fn instantiate(&self) -> Result<PluginInstance, CallError> {
         let caller = Arc::clone(&self.callers[0]);

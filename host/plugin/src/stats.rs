@@ -68,6 +68,11 @@ impl Stats {
         }
     }
 
+    /// A call that counted as good turned out not to be.
+    pub(crate) fn fault(&self, cause: &'static str) {
+        *self.inner.lock().traps.entry(cause).or_default() += 1;
+    }
+
     pub(crate) fn reload(&self) {
         self.reloads.fetch_add(1, Relaxed);
     }

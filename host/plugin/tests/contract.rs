@@ -74,6 +74,7 @@ async fn every_clause_catches_a_plugin_that_breaks_it() {
             "it changes its own output",
         ),
         ("patch-nowhere", "patches-apply", ""),
+        ("flood", "a-patched-object-can-be-read", "annotations"),
         (
             "write-while-validating",
             "validation-writes-nothing",
@@ -113,7 +114,8 @@ async fn every_clause_catches_a_plugin_that_breaks_it() {
         let config = json!({ "behaviour": behaviour });
         let limits = Limits {
             time_ms: if behaviour == "spin" { 20 } else { 5000 },
-            memory_bytes: 8 << 20,
+            // a flood is of 4 MB, and is to be caught for what it is
+            memory_bytes: if behaviour == "flood" { 64 } else { 8 } << 20,
             ..Limits::default()
         };
         let found = violations("bad-admission", config, limits).await;

@@ -90,7 +90,10 @@ impl World {
     async fn judged(&self) -> Result<String, u16> {
         self.chain.set(&self.registry.active());
         let request = testing::pod_request(&testing::pod());
-        let done = self.chain.mutate(request, &testing::apply_patch).await;
+        let done = self
+            .chain
+            .mutate(request, &testing::apply_patch, None)
+            .await;
         let object = done
             .map_err(|status| status.code)?
             .object
@@ -369,7 +372,12 @@ async fn what_an_old_revision_does_is_not_held_against_the_new_one() {
     chain.set(&old);
     for _ in 0..5 {
         let request = testing::pod_request(&testing::pod());
-        assert!(chain.mutate(request, &testing::apply_patch).await.is_err());
+        assert!(
+            chain
+                .mutate(request, &testing::apply_patch, None)
+                .await
+                .is_err()
+        );
     }
     assert_eq!(world.status().state, PluginState::Serving);
 }

@@ -123,7 +123,7 @@ async fn whole_pass(engine: &Engine) -> Result<()> {
     for _ in 0..WARM_CALLS {
         let request = request.clone();
         let began = Instant::now();
-        let outcome = plugins.mutate(request, &testing::apply_patch).await;
+        let outcome = plugins.mutate(request, &testing::apply_patch, None).await;
         whole.take(began.elapsed());
         outcome.map_err(|status| anyhow!(status.message))?;
     }

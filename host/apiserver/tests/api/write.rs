@@ -5,7 +5,9 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use bytes::Bytes;
 use pilothouse_api::Status;
-use pilothouse_apiserver::admission::{AdmissionChain, Mutation, Operation, Phase, Request};
+use pilothouse_apiserver::admission::{
+    AdmissionChain, Mutation, Operation, Phase, Readable, Request,
+};
 use serde_json::{Value, json};
 
 use crate::harness::{Api, MAPS, PODS, config_map, pod};
@@ -375,7 +377,7 @@ impl AdmissionChain for Judge {
         &*request.resource.resource == "configmaps" || &*request.resource.resource == "pods"
     }
 
-    async fn mutate(&self, request: Request) -> Result<Mutation, Status> {
+    async fn mutate(&self, request: Request, _: Option<Readable<'_>>) -> Result<Mutation, Status> {
         self.seen
             .lock()
             .push(format!("mutate {:?} {:?}", request.operation, request.name));

@@ -44,6 +44,11 @@ impl Member {
         self.pool.revision().settings().match_rules.as_ref()
     }
 
+    /// Its last answer is of no use.
+    pub(super) fn bad_answer(&self, why: &str) -> CallError {
+        self.pool.revision().bad_answer(self.plugin, why)
+    }
+
     /// Whether it can be called.
     pub(super) fn available(&self) -> Result<(), CallError> {
         match self.quarantined {

@@ -3,6 +3,10 @@
 use std::{fmt::Display, sync::Arc};
 
 use async_trait::async_trait;
+use pilothouse_api::{
+    apply::{self, BuiltIn, type_errors},
+    facts,
+};
 use serde_json::Value;
 
 use super::{Contract, SampleCluster, Violation, samples};
@@ -16,6 +20,7 @@ use crate::{
 
 const IDEMPOTENT: &str = "mutation-is-idempotent";
 const APPLIES: &str = "patches-apply";
+const TYPES: &str = "a-patched-object-can-be-read";
 const NO_WRITES: &str = "validation-writes-nothing";
 const DRY_RUN: &str = "dry-run-has-no-side-effects";
 const CAPABILITIES: &str = "stays-within-its-capabilities";
@@ -41,6 +46,7 @@ impl Contract for AdmissionContract {
         &[
             IDEMPOTENT,
             APPLIES,
+            TYPES,
             NO_WRITES,
             DRY_RUN,
             CAPABILITIES,
@@ -202,14 +208,18 @@ impl Subject {
             return;
         }
         let object = request.object.as_deref().unwrap_or_default();
-        let changed = match apply(object, &first) {
+        let changed = match patched(object, &first) {
             Ok(changed) => changed,
             Err(why) => return self.broken(APPLIES, request, why),
         };
+        if let Some(why) = wrong_type(request, &changed) {
+            return self.broken(TYPES, request, why);
+        }
         let mut second = request.clone();
         second.object = Some(changed.to_string().into());
         match trial.mutate(&second).await {
-            Ok(Ok(mutation)) => match apply(changed.to_string().as_bytes(), &mutation.json_patch) {
+            Ok(Ok(mutation)) => match patched(changed.to_string().as_bytes(), &mutation.json_patch)
+            {
                 Ok(again) if again == changed => {}
                 Ok(_) => self.broken(IDEMPOTENT, request, "it changes its own output"),
                 Err(why) => self.broken(APPLIES, request, why),
@@ -257,8 +267,18 @@ impl Subject {
     }
 }
 
+/// What in an object is not of the type that its kind has there; what the kind does not know is no matter here.
+fn wrong_type(request: &Request, object: &Value) -> Option<String> {
+    let schema = BuiltIn::kind(facts::by_kind(&request.kind)?);
+    let json = object.to_string();
+    let value = apply::Value::parse(json.as_bytes()).ok()?;
+    let errors = type_errors(schema, &value, true);
+    let unknown = |error: &String| error.ends_with("not declared in schema");
+    errors.into_iter().find(|error| !unknown(error))
+}
+
 /// The patched object; an empty patch changes nothing.
-fn apply(object: &[u8], patch: &str) -> Result<Value, String> {
+fn patched(object: &[u8], patch: &str) -> Result<Value, String> {
     let mut tree: Value = serde_json::from_slice(object).map_err(|error| error.to_string())?;
     if !patch.is_empty() {
         let patch: json_patch::Patch =
