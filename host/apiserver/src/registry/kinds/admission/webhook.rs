@@ -12,7 +12,6 @@ use k8s_openapi::{
 use pilothouse_api::{
     ResourceInfo,
     field::{ErrorList, FieldError, Path},
-    validation,
 };
 use serde_json::{Value, json};
 
@@ -23,7 +22,6 @@ use crate::registry::{
     strategy::Strategy,
 };
 
-const REVIEW_VERSIONS: [&str; 2] = ["v1", "v1beta1"];
 const SIDE_EFFECTS: [&str; 2] = ["None", "NoneOnDryRun"];
 pub(super) const REINVOCATION: [&str; 2] = ["IfNeeded", "Never"];
 const LONGEST_SECONDS: i32 = 30;
@@ -247,33 +245,14 @@ fn validate_hook(errors: &mut ErrorList, path: &Path, hook: &Hook<'_>) {
     rules::validate_conditions(errors, &path.child("matchConditions"), hook.conditions);
 }
 
-/// Versions of the question that the webhook understands, one of ours among them.
 fn validate_review_versions(errors: &mut ErrorList, path: &Path, versions: &[String]) {
-    let ours = REVIEW_VERSIONS.join(", ");
-    if versions.is_empty() {
-        errors.push(FieldError::required(
-            path,
-            &format!("must specify one of {ours}"),
-        ));
-        return;
-    }
-    let mut seen = BTreeSet::new();
-    for (i, version) in versions.iter().enumerate() {
-        let path = path.index(i);
-        if !seen.insert(version.as_str()) {
-            errors.push(FieldError::invalid(
-                &path,
-                version.as_str(),
-                "duplicate version",
-            ));
-            continue;
+    match versions.is_empty() {
+        true => {
+            let ours = webhook_client::REVIEW_VERSIONS.join(", ");
+            let why = format!("must specify one of {ours}");
+            errors.push(FieldError::required(path, &why));
         }
-        let complaints = validation::is_dns1035_label(version);
-        checks::invalid_each(errors, &path, version, complaints);
-    }
-    if !REVIEW_VERSIONS.iter().any(|ours| seen.contains(ours)) {
-        let why = format!("must include at least one of {ours}");
-        errors.push(FieldError::invalid(path, versions.to_vec(), &why));
+        false => webhook_client::validate_review_versions(errors, path, versions),
     }
 }
 

@@ -1,9 +1,16 @@
-//! Where a webhook is: at a URL or behind a Service.
+//! Where a webhook is (at a URL or behind a Service), and how it is asked.
+
+use std::collections::BTreeSet;
 
 use pilothouse_api::{
     field::{ErrorList, FieldError, Path},
     validation,
 };
+
+use crate::registry::kinds::checks;
+
+/// Versions in which a webhook can be asked.
+pub(in crate::registry::kinds) const REVIEW_VERSIONS: [&str; 2] = ["v1", "v1beta1"];
 
 const FORM: &str = "; desired format: https://host[/path]";
 
@@ -100,5 +107,29 @@ fn validate_service(errors: &mut ErrorList, path: &Path, service: Service<'_>) {
                 }
             }
         }
+    }
+}
+
+/// Versions of the question that the webhook understands, at least one: each once, one of ours among them.
+pub(in crate::registry::kinds) fn validate_review_versions(
+    errors: &mut ErrorList,
+    path: &Path,
+    versions: &[String],
+) {
+    let mut seen = BTreeSet::new();
+    for (i, version) in versions.iter().enumerate() {
+        let path = path.index(i);
+        if !seen.insert(version.as_str()) {
+            let why = "duplicate version";
+            errors.push(FieldError::invalid(&path, version.as_str(), why));
+            continue;
+        }
+        let complaints = validation::is_dns1035_label(version);
+        checks::invalid_each(errors, &path, version, complaints);
+    }
+    if !REVIEW_VERSIONS.iter().any(|ours| seen.contains(ours)) {
+        let ours = REVIEW_VERSIONS.join(", ");
+        let why = format!("must include at least one of {ours}");
+        errors.push(FieldError::invalid(path, versions.to_vec(), &why));
     }
 }

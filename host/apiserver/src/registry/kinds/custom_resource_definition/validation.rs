@@ -27,7 +27,6 @@ const COLUMN_FORMATS: [&str; 8] = [
     "int64",
     "password",
 ];
-const REVIEW_VERSIONS: [&str; 2] = ["v1", "v1beta1"];
 const MAX_SELECTABLE_FIELDS: usize = 8;
 const APPROVAL: &str = "api-approved.kubernetes.io";
 
@@ -404,26 +403,7 @@ fn validate_conversion(errors: &mut ErrorList, path: &Path, conversion: &CustomR
         errors.push(FieldError::required(&versions_path, ""));
         return;
     }
-    let mut seen = BTreeSet::new();
-    for (i, version) in versions.iter().enumerate() {
-        let path = versions_path.index(i);
-        if !seen.insert(version.as_str()) {
-            errors.push(FieldError::invalid(
-                &path,
-                version.as_str(),
-                "duplicate version",
-            ));
-            continue;
-        }
-        checks::invalid_each(errors, &path, version, is_dns1035_label(version));
-    }
-    if !REVIEW_VERSIONS.iter().any(|known| seen.contains(known)) {
-        let why = format!(
-            "must include at least one of {}",
-            REVIEW_VERSIONS.join(", ")
-        );
-        errors.push(FieldError::invalid(&versions_path, versions.to_vec(), &why));
-    }
+    webhook_client::validate_review_versions(errors, &versions_path, versions);
 }
 
 /// A version that objects may be stored in stays.

@@ -1,6 +1,7 @@
 mod binding;
 mod defaults;
 mod printing;
+mod scheduling;
 mod update;
 mod validation;
 

@@ -3,8 +3,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use k8s_openapi::api::resource::v1::{
-    DeviceClaim, DeviceConstraint, DeviceRequest, DeviceSubRequest, DeviceToleration,
-    ExactDeviceRequest, ResourceClaimSpec,
+    DeviceClaim, DeviceConstraint, DeviceRequest, DeviceSelector, DeviceSubRequest,
+    DeviceToleration, ExactDeviceRequest, ResourceClaimSpec,
 };
 use pilothouse_api::field::{ErrorList, FieldError, Path};
 use serde_json::Value;
@@ -172,46 +172,41 @@ fn validate_request(errors: &mut ErrorList, path: &Path, request: &DeviceRequest
 }
 
 fn validate_exactly(errors: &mut ErrorList, path: &Path, request: &ExactDeviceRequest) {
-    let class = request.device_class_name.as_str();
-    checks::required_subdomain(errors, &path.child("deviceClassName"), class);
-    names::selectors(
-        errors,
-        &path.child("selectors"),
-        request.selectors.as_deref(),
-    );
-    validate_mode(
+    validate_wish(
         errors,
         path,
-        request.allocation_mode.as_deref(),
-        request.count,
-    );
-    names::tolerations(
-        errors,
-        &path.child("tolerations"),
+        &request.device_class_name,
+        request.selectors.as_deref(),
+        (request.allocation_mode.as_deref(), request.count),
         request.tolerations.as_deref(),
     );
 }
 
 fn validate_alternative(errors: &mut ErrorList, path: &Path, request: &DeviceSubRequest) {
     checks::dns_label(errors, &path.child("name"), &request.name);
-    let class = request.device_class_name.as_str();
-    checks::required_subdomain(errors, &path.child("deviceClassName"), class);
-    names::selectors(
-        errors,
-        &path.child("selectors"),
-        request.selectors.as_deref(),
-    );
-    validate_mode(
+    validate_wish(
         errors,
         path,
-        request.allocation_mode.as_deref(),
-        request.count,
-    );
-    names::tolerations(
-        errors,
-        &path.child("tolerations"),
+        &request.device_class_name,
+        request.selectors.as_deref(),
+        (request.allocation_mode.as_deref(), request.count),
         request.tolerations.as_deref(),
     );
+}
+
+/// What a request and an alternative of one have in common.
+fn validate_wish(
+    errors: &mut ErrorList,
+    path: &Path,
+    class: &str,
+    selectors: Option<&[DeviceSelector]>,
+    (mode, count): (Option<&str>, Option<i64>),
+    tolerations: Option<&[DeviceToleration]>,
+) {
+    checks::required_subdomain(errors, &path.child("deviceClassName"), class);
+    names::selectors(errors, &path.child("selectors"), selectors);
+    validate_mode(errors, path, mode, count);
+    names::tolerations(errors, &path.child("tolerations"), tolerations);
 }
 
 /// All that there are, or so many.
