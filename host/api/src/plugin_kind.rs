@@ -113,6 +113,10 @@ pub struct PluginLimits {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(with = "i64")]
     pub host_calls: Option<i64>,
+    /// Objects written a second.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "i64")]
+    pub writes_per_second: Option<i64>,
 }
 
 /// What became of a plugin.

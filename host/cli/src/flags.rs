@@ -46,7 +46,8 @@ pub(crate) struct UpFlags {
     #[command(flatten)]
     pub(crate) api_server: ApiServerFlags,
     /// How many simulated nodes to register and play the kubelet for; without it, as many as at the last start.
-    #[arg(long, value_name = "N")]
+    /// At most 16384: each has a range of 254 pod addresses.
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(..=16_384))]
     pub(crate) nodes: Option<u32>,
 }
 

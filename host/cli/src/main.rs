@@ -10,7 +10,7 @@ mod plugins;
 mod roles;
 mod stop;
 
-use std::process::ExitCode;
+use std::{io::IsTerminal, process::ExitCode};
 
 use anyhow::{Context, Result};
 use clap::Parser;
@@ -25,10 +25,23 @@ fn main() -> ExitCode {
     match run() {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
-            eprintln!("pilothouse: {error:#}");
+            eprintln!("pilothouse: {}", causes(&error));
             ExitCode::FAILURE
         }
     }
+}
+
+/// An error and its causes in one line; a cause that the error has quoted already is not said again.
+fn causes(error: &anyhow::Error) -> String {
+    let mut said = String::new();
+    for cause in error.chain().map(ToString::to_string) {
+        if said.is_empty() {
+            said = cause;
+        } else if !said.contains(&cause) {
+            said = format!("{said}: {cause}");
+        }
+    }
+    said
 }
 
 fn run() -> Result<()> {
@@ -67,10 +80,36 @@ fn log_as_asked(flags: &CommonFlags) -> Result<()> {
         .with_context(|| format!("--log {:?} is not a filter", flags.log))?;
     let lines = tracing_subscriber::fmt()
         .with_env_filter(filter)
+        .with_ansi(std::io::stderr().is_terminal())
         .with_writer(std::io::stderr);
     let started = match flags.log_json {
         true => lines.json().try_init(),
         false => lines.try_init(),
     };
     started.map_err(|error| anyhow::anyhow!("starting the log: {error}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use anyhow::anyhow;
+
+    use super::causes;
+
+    #[test]
+    fn causes_are_said_once() {
+        let cases = [
+            (
+                anyhow!("no such file").context("reading a"),
+                "reading a: no such file",
+            ),
+            (
+                anyhow!("no such file").context("reading a: no such file"),
+                "reading a: no such file",
+            ),
+            (anyhow!("c").context("b: c").context("a"), "a: b: c"),
+        ];
+        for (error, expected) in cases {
+            assert_eq!(causes(&error), expected);
+        }
+    }
 }

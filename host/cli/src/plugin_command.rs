@@ -78,9 +78,11 @@ async fn list(kubeconfig: &Path) -> Result<()> {
 /// What a component is, without installing it.
 async fn inspect(common: &CommonFlags, file: &Path) -> Result<()> {
     let wasm = read(file)?;
-    let (engine, settings) = (plugins::engine(common)?, Settings::default());
+    let (engine, settings) = (plugins::engine_for_one_file(common)?, Settings::default());
     let nobody = Arc::new(NoCluster);
-    let revision = Revision::load(&engine, &name(file), &wasm, settings, nobody).await?;
+    let revision = Revision::load(&engine, &name(file), &wasm, settings, nobody)
+        .await
+        .with_context(|| file.display().to_string())?;
     let mut text = String::new();
     writeln!(text, "digest       {}", revision.digest())?;
     writeln!(text, "size         {} bytes", wasm.len())?;
@@ -112,13 +114,15 @@ async fn test(common: &CommonFlags, config: Option<&str>, file: &Path) -> Result
         config: config.context("--plugin-config is no JSON")?,
         ..Settings::default()
     };
-    let engine = plugins::engine(common)?;
+    let engine = plugins::engine_for_one_file(common)?;
     let contracts: [Arc<dyn Contract>; 3] = [
         Arc::new(AdmissionContract),
         Arc::new(ControllerContract),
         Arc::new(SchedulerContract),
     ];
-    let report = contract::check(&engine, &name(file), &wasm, settings, &contracts).await?;
+    let report = contract::check(&engine, &name(file), &wasm, settings, &contracts)
+        .await
+        .with_context(|| file.display().to_string())?;
     let mut text = String::new();
     for clause in &report.checked {
         let broken: Vec<_> = report

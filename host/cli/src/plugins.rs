@@ -18,6 +18,16 @@ pub(crate) fn engine(flags: &CommonFlags) -> Result<Engine> {
     Engine::new(config).context("starting the plugin engine")
 }
 
+/// As [`engine`], for a look at a single file: in a data directory that is not there yet nothing is kept, nor is it made.
+pub(crate) fn engine_for_one_file(flags: &CommonFlags) -> Result<Engine> {
+    let keep = flags.cache_dir.is_some() || flags.data_dir.is_dir();
+    let config = EngineConfig {
+        cache_dir: keep.then(|| flags.cache_dir()),
+        ..EngineConfig::default()
+    };
+    Engine::new(config).context("starting the plugin engine")
+}
+
 /// Loads the built-in plugins and those of the watched directory. `cluster` is what they reach; it is connected later.
 pub(crate) async fn load(
     flags: &CommonFlags,
@@ -26,6 +36,12 @@ pub(crate) async fn load(
     let directory = flags.plugin_dir();
     fs::create_dir_all(&directory)
         .with_context(|| format!("making the plugin directory {}", directory.display()))?;
+    if !flags.cache_dir().exists() {
+        eprintln!(
+            "pilothouse: compiling the built-in plugins into {}; only the first start does this",
+            flags.cache_dir().display()
+        );
+    }
     let mut config = RegistryConfig::new(engine(flags)?);
     config.cluster = cluster.clone();
     config.state_dir = Some(flags.data_dir.join("cache/last-good"));

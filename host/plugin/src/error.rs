@@ -37,6 +37,13 @@ pub enum LoadError {
         interface: String,
         violation: String,
     },
+    #[error(
+        "it would take the place of the built-in plugin of this name, but does not export its {lacks}; give the file another name"
+    )]
+    NoReplacement {
+        /// The first interface that it lacks.
+        lacks: String,
+    },
     #[error("the file cannot be read: {0}")]
     Io(String),
     #[error("it was removed while it was being loaded")]

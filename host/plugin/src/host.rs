@@ -13,6 +13,7 @@ mod log;
 mod metrics;
 mod state;
 mod wasi;
+mod write_rate;
 
 use wasmtime::component::{HasSelf, Linker};
 
@@ -21,6 +22,7 @@ pub use state::HostState;
 
 pub use log::{Level, Line, PluginLog};
 pub(crate) use wasi::PACKAGES as WASI_PACKAGES;
+pub(crate) use write_rate::WriteRate;
 
 /// Everything that a component may import.
 pub(crate) fn link(engine: &wasmtime::Engine) -> wasmtime::Result<Linker<HostState>> {

@@ -27,6 +27,9 @@ pub struct Limits {
     pub output_bytes: usize,
     /// Calls of the interfaces of `pilothouse:host`.
     pub host_calls: u32,
+    /// Objects written a second, by all calls of the component together. Twice as many may be saved up for a burst; beyond that
+    /// writes wait, and those that had to wait longer than a second are refused with 429.
+    pub writes_per_second: u32,
     /// Bytes of log lines; the rest is dropped and counted.
     pub log_bytes: usize,
 }
@@ -41,6 +44,7 @@ impl Default for Limits {
             instances: 64,
             output_bytes: 8 << 20,
             host_calls: 10_000,
+            writes_per_second: 2_000,
             log_bytes: 64 << 10,
         }
     }

@@ -270,7 +270,15 @@ impl PluginRegistry {
             self.0.publish();
             return Err(error);
         }
-        match self.trial(&home, digest, wasm, &settings).await {
+        let tried = self.trial(&home, digest, wasm, &settings).await;
+        let fits = |revision: Revision| {
+            if source != Source::BuiltIn {
+                let check = |slot: &mut Slot| slot.can_replace(&revision);
+                self.0.with_tenant(name, &tenure, check)??;
+            }
+            Ok(revision)
+        };
+        match tried.and_then(fits) {
             Ok(revision) => {
                 let revision = Arc::new(revision);
                 self.0

@@ -1,15 +1,16 @@
 //! Every limit stops a plugin that runs into it, says which it was, and leaves the host as it was.
 
-use std::sync::Arc;
+use std::{sync::Arc, time::Duration};
 
 use pilothouse_plugin::{
-    CallError, Engine, EngineConfig, Limit, Limits, Revision, Settings,
+    CallError, Clock, Engine, EngineConfig, Limit, Limits, Revision, Settings,
     admission::{MutateAnswer, Trial},
     contract::SampleCluster,
     manifest::ObjectNeed,
     testing,
 };
 use serde_json::json;
+use tokio::time::Instant;
 
 struct Subject {
     revision: Arc<Revision>,
@@ -17,7 +18,11 @@ struct Subject {
 }
 
 async fn subject(behaviour: &str, limits: Limits) -> Subject {
-    let engine = Engine::new(EngineConfig::default()).unwrap();
+    subject_of(EngineConfig::default(), behaviour, limits).await
+}
+
+async fn subject_of(config: EngineConfig, behaviour: &str, limits: Limits) -> Subject {
+    let engine = Engine::new(config).unwrap();
     let cluster = SampleCluster::new();
     let settings = Settings {
         config: Some(json!({ "behaviour": behaviour })),
@@ -96,7 +101,7 @@ async fn a_callers_deadline_is_not_held_against_the_plugin() {
     let subject = subject("sleep", Limits::default()).await;
     let mut trial = Trial::new(&subject.revision, 0, ObjectNeed::Full);
     let mut request = testing::pod_request(&testing::pod());
-    request.deadline = Some(tokio::time::Instant::now() + std::time::Duration::from_millis(20));
+    request.deadline = Some(Instant::now() + Duration::from_millis(20));
     let error = trial.mutate(&request).await.unwrap_err();
     assert!(
         matches!(
@@ -147,6 +152,44 @@ async fn calls_of_the_host_have_a_limit() {
         subject("call-host-forever", limits).await.limit().await,
         Limit::HostCalls(100)
     );
+}
+
+/// A clock that stands still.
+struct Noon;
+
+impl Clock for Noon {
+    fn now_ms(&self) -> u64 {
+        0
+    }
+
+    fn monotonic(&self) -> Duration {
+        Duration::ZERO
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn who_writes_for_ever_waits_and_is_then_refused() {
+    let config = EngineConfig {
+        clock: Arc::new(Noon),
+        ..EngineConfig::default()
+    };
+    let limits = Limits {
+        writes_per_second: 1,
+        ..Limits::default()
+    };
+    let subject = subject_of(config, "write-always", limits).await;
+    let mut waits = Vec::new();
+    let refusal = loop {
+        let begun = Instant::now();
+        let mut trial = Trial::new(&subject.revision, 0, ObjectNeed::Full);
+        let request = testing::pod_request(&testing::pod());
+        match trial.mutate(&request).await.unwrap() {
+            Ok(_) => waits.push(begun.elapsed().as_secs()),
+            Err(denial) => break denial.message,
+        }
+    };
+    assert_eq!(waits, [0, 0, 1]);
+    assert!(refusal.contains("spec.limits.writesPerSecond"), "{refusal}");
 }
 
 #[tokio::test]

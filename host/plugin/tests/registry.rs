@@ -256,6 +256,24 @@ async fn a_users_component_takes_the_place_of_a_built_in_one_until_it_is_removed
 }
 
 #[tokio::test]
+async fn what_does_less_than_a_built_in_does_not_take_its_place() {
+    let world = world();
+    world
+        .registry
+        .add_built_ins(&[("judge", &built_in())])
+        .await;
+    let other = testing::component("bad-controller");
+    let error = world.put_bytes(&other).await.unwrap_err().to_string();
+    assert_eq!(
+        error,
+        "it would take the place of the built-in plugin of this name, but does not export its \
+         pilothouse:admission/validate@0.1.0; give the file another name"
+    );
+    assert_eq!(world.judged().await, Ok("good".to_owned()));
+    assert_eq!(world.status().state, PluginState::Degraded);
+}
+
+#[tokio::test]
 async fn the_owner_decides_what_a_failure_means_and_which_requests_reach_the_plugin() {
     let selecting = |labels: &str| {
         Some(MatchRules {

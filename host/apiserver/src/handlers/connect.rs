@@ -90,7 +90,10 @@ pub(crate) async fn refusal(
         Status::new(
             501,
             "NotImplemented",
-            format!("this server has no connection to {what}"),
+            format!(
+                "this server has no connection to {what}: logs, exec, attach, port-forward and proxy need a real kubelet, \
+                 which simulated nodes do not have"
+            ),
         )
     };
     let Some(pod) = object.downcast_ref::<Pod>() else {

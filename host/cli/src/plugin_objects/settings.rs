@@ -92,6 +92,9 @@ fn limits(asked: Option<&PluginLimits>) -> Limits {
     if let Some(calls) = positive(asked.host_calls).and_then(|v| u32::try_from(v).ok()) {
         limits.host_calls = calls;
     }
+    if let Some(rate) = positive(asked.writes_per_second).and_then(|v| u32::try_from(v).ok()) {
+        limits.writes_per_second = rate;
+    }
     limits
 }
 

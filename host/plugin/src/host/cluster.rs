@@ -90,8 +90,8 @@ async fn carry_out(caller: &Caller, write: Write) -> Result<Object, Status> {
 
 /// The caller, or out with the refusal.
 macro_rules! granted {
-    ($state:expr, $access:expr) => {
-        match $state.access($access)? {
+    ($access:expr) => {
+        match $access? {
             Ok(caller) => caller,
             Err(status) => return Ok(Err(refusal(status))),
         }
@@ -105,7 +105,7 @@ impl Host for HostState {
         namespace: String,
         name: String,
     ) -> Step<Result<Object, Status>> {
-        let caller = granted!(self, access("get", &of, &name));
+        let caller = granted!(self.access(access("get", &of, &name)));
         let by = caller.as_plugin();
         Ok(outward(
             caller.cluster.get(by, &of, &namespace, &name).await,
@@ -118,7 +118,7 @@ impl Host for HostState {
         namespace: String,
         name: String,
     ) -> Step<Result<Object, Status>> {
-        let caller = granted!(self, access("get", &of, &name));
+        let caller = granted!(self.access(access("get", &of, &name)));
         let by = caller.as_plugin();
         Ok(outward(
             caller.cluster.get_live(by, &of, &namespace, &name).await,
@@ -132,7 +132,7 @@ impl Host for HostState {
         labels: String,
         fields: String,
     ) -> Step<Result<Vec<Object>, Status>> {
-        let caller = granted!(self, access("list", &of, ""));
+        let caller = granted!(self.access(access("list", &of, "")));
         let by = caller.as_plugin();
         let found = caller.cluster.list(by, &of, &namespace, &labels, &fields);
         Ok(outward_list(found.await))
@@ -144,7 +144,7 @@ impl Host for HostState {
         namespace: String,
         owner_uid: String,
     ) -> Step<Result<Vec<Object>, Status>> {
-        let caller = granted!(self, access("list", &of, ""));
+        let caller = granted!(self.access(access("list", &of, "")));
         let by = caller.as_plugin();
         let found = caller.cluster.list_owned(by, &of, &namespace, &owner_uid);
         Ok(outward_list(found.await))
@@ -156,7 +156,7 @@ impl Host for HostState {
         namespace: String,
         object: Object,
     ) -> Step<Result<Object, Status>> {
-        let caller = granted!(self, access("create", &of, ""));
+        let caller = granted!(self.write_access(access("create", &of, "")).await);
         let by = caller.as_plugin();
         let written = caller.cluster.create(by, &of, &namespace, object.into());
         Ok(outward(written.await))
@@ -169,7 +169,7 @@ impl Host for HostState {
         name: String,
         object: Object,
     ) -> Step<Result<Object, Status>> {
-        let caller = granted!(self, access("update", &of, &name));
+        let caller = granted!(self.write_access(access("update", &of, &name)).await);
         let by = caller.as_plugin();
         let written = caller
             .cluster
@@ -186,7 +186,7 @@ impl Host for HostState {
     ) -> Step<Result<Object, Status>> {
         let mut asked = access("update", &of, &name);
         asked.subresource = "status";
-        let caller = granted!(self, asked);
+        let caller = granted!(self.write_access(asked).await);
         let by = caller.as_plugin();
         let written = caller
             .cluster
@@ -204,7 +204,7 @@ impl Host for HostState {
     ) -> Step<Result<Object, Status>> {
         let mut asked = access("update", &of, &name);
         asked.subresource = &subresource;
-        let caller = granted!(self, asked);
+        let caller = granted!(self.write_access(asked).await);
         let by = caller.as_plugin();
         let cluster = &caller.cluster;
         let object = Bytes::from(object);
@@ -223,7 +223,7 @@ impl Host for HostState {
     ) -> Step<Result<Object, Status>> {
         let mut asked = access("patch", &of, &name);
         asked.subresource = &subresource;
-        let caller = granted!(self, asked);
+        let caller = granted!(self.write_access(asked).await);
         let by = caller.as_plugin();
         let patch = Bytes::from(patch);
         let written =
@@ -240,7 +240,7 @@ impl Host for HostState {
         name: String,
         options: DeleteOptions,
     ) -> Step<Result<(), Status>> {
-        let caller = granted!(self, access("delete", &of, &name));
+        let caller = granted!(self.write_access(access("delete", &of, &name)).await);
         let by = caller.as_plugin();
         let deleted = caller.cluster.delete(by, &of, &namespace, &name, options);
         Ok(deleted.await.map_err(refusal))
@@ -254,7 +254,7 @@ impl Host for HostState {
         fields: String,
         options: DeleteOptions,
     ) -> Step<Result<(), Status>> {
-        let caller = granted!(self, access("deletecollection", &of, ""));
+        let caller = granted!(self.write_access(access("deletecollection", &of, "")).await);
         let by = caller.as_plugin();
         let cluster = &caller.cluster;
         let deleted = cluster.delete_collection(by, &of, &namespace, &labels, &fields, options);
@@ -271,7 +271,7 @@ impl Host for HostState {
     ) -> Step<Result<Object, Status>> {
         let mut asked = access("create", &of, &name);
         asked.subresource = &subresource;
-        let caller = granted!(self, asked);
+        let caller = granted!(self.write_access(asked).await);
         let by = caller.as_plugin();
         let cluster = &caller.cluster;
         let object = Bytes::from(object);
@@ -282,7 +282,7 @@ impl Host for HostState {
     async fn write_all(&mut self, writes: Vec<Write>) -> Step<Vec<Result<Object, Status>>> {
         let mut pending = Vec::with_capacity(writes.len());
         for write in writes {
-            let granted = self.access(write_access(&write))?;
+            let granted = self.write_access(write_access(&write)).await?;
             pending.push(async move {
                 match granted {
                     Ok(caller) => carry_out(&caller, write).await,

@@ -1,12 +1,12 @@
 //! The data of a plugin's `wasmtime::Store`: who is called now, what is left of its limits, and its WASI world.
 
-use std::sync::Arc;
+use std::{sync::Arc, time::Duration};
 
 use pilothouse_api::Status;
 use wasmtime::component::ResourceTable;
 use wasmtime_wasi::{WasiCtx, WasiCtxView, WasiView};
 
-use super::{PluginLog, bindings, wasi};
+use super::{PluginLog, WriteRate, bindings, wasi};
 use crate::{
     capability::{Access, Capabilities},
     clock::Clock,
@@ -25,6 +25,7 @@ pub(crate) struct Caller {
     pub(crate) config: Arc<str>,
     pub(crate) log: Arc<PluginLog>,
     pub(crate) stats: Arc<Stats>,
+    pub(crate) writes: Arc<WriteRate>,
     pub(crate) clock: Arc<dyn Clock>,
     pub(crate) cluster: Arc<dyn Cluster>,
     pub(crate) serial: Serial,
@@ -70,6 +71,24 @@ impl HostState {
         })
     }
 
+    /// As [`Self::access`], for a write: waits for the component's turn, or refuses a component that is far too fast.
+    pub(super) async fn write_access(
+        &mut self,
+        access: Access<'_>,
+    ) -> wasmtime::Result<Result<Arc<Caller>, Status>> {
+        let caller = match self.access(access)? {
+            Ok(caller) => caller,
+            Err(status) => return Ok(Err(status)),
+        };
+        let per_second = self.budget.limits().writes_per_second;
+        match caller.writes.take(caller.clock.monotonic(), per_second) {
+            Ok(Duration::ZERO) => {}
+            Ok(wait) => tokio::time::sleep(wait).await,
+            Err(_) => return Ok(Err(too_fast(&caller.component, per_second))),
+        }
+        Ok(Ok(caller))
+    }
+
     /// What the guest wrote to stderr since the last time; a panic's message is there.
     pub(crate) fn take_stderr(&self) -> String {
         self.stderr.take_recent()
@@ -111,6 +130,14 @@ fn forbidden(plugin: &str, access: Access<'_>) -> Status {
         "plugin {plugin} has no capability to {verb} resource \"{resource}\" in API group \"{group}\""
     );
     Status::new(403, "Forbidden", message)
+}
+
+fn too_fast(component: &str, per_second: u32) -> Status {
+    let message = format!(
+        "plugin {component} writes faster than {per_second} objects a second for long; \
+         let it write less, or raise spec.limits.writesPerSecond of its Plugin object"
+    );
+    Status::new(429, "TooManyRequests", message)
 }
 
 /// The outward form of a refusal.

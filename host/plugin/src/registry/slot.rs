@@ -117,6 +117,16 @@ impl Slot {
         held.is_some_and(|held| held.digest() == digest && held.settings() == settings)
     }
 
+    /// Whether a user's revision can take the place of what ships under the name: it does all of its work, maybe otherwise.
+    pub(super) fn can_replace(&self, new: &Revision) -> Result<(), LoadError> {
+        let built_in = self.built_in.iter().flat_map(|old| old.interfaces());
+        let mut lacks = built_in.filter(|old| !new.exports(old.family(), &old.name));
+        lacks.next().map_or(Ok(()), |lacks| {
+            let lacks = lacks.to_string();
+            Err(LoadError::NoReplacement { lacks })
+        })
+    }
+
     /// A checked revision becomes active.
     pub(super) fn swap(&mut self, source: &Source, revision: Arc<Revision>) {
         match source {

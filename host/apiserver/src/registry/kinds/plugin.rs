@@ -111,11 +111,13 @@ fn validate_source(errors: &mut ErrorList, path: &Path, source: &PluginSource) {
     let below = |c: Component<'_>| matches!(c, Component::Normal(_) | Component::CurDir);
     if file.is_empty() {
         errors.push(FieldError::required(&path.child("path"), ""));
-    } else if !FilePath::new(file).components().all(below) {
+    } else if !FilePath::new(file).components().all(below)
+        || FilePath::new(file).file_name().is_none()
+    {
         errors.push(FieldError::invalid(
             &path.child("path"),
             file,
-            "must be a path below the plugin directory",
+            "must be the path of a file below the plugin directory",
         ));
     }
     let digits = source.digest.strip_prefix("sha256:").unwrap_or_default();
@@ -161,6 +163,7 @@ fn validate_limits(errors: &mut ErrorList, path: &Path, limits: &PluginLimits) {
         ("memoryBytes", limits.memory_bytes),
         ("outputBytes", limits.output_bytes),
         ("hostCalls", limits.host_calls),
+        ("writesPerSecond", limits.writes_per_second),
     ] {
         if let Some(limit) = limit.filter(|limit| *limit <= 0) {
             errors.push(FieldError::invalid(

@@ -21,15 +21,21 @@ fn validation() {
             vec!["spec.source.path: Required value"],
         ),
         (
+            vec![("/spec/source/path", json!("."))],
+            vec![
+                "spec.source.path: Invalid value: \".\": must be the path of a file below the plugin directory",
+            ],
+        ),
+        (
             vec![("/spec/source/path", json!("../zones.wasm"))],
             vec![
-                "spec.source.path: Invalid value: \"../zones.wasm\": must be a path below the plugin directory",
+                "spec.source.path: Invalid value: \"../zones.wasm\": must be the path of a file below the plugin directory",
             ],
         ),
         (
             vec![("/spec/source/path", json!("/etc/zones.wasm"))],
             vec![
-                "spec.source.path: Invalid value: \"/etc/zones.wasm\": must be a path below the plugin directory",
+                "spec.source.path: Invalid value: \"/etc/zones.wasm\": must be the path of a file below the plugin directory",
             ],
         ),
         (
@@ -43,7 +49,10 @@ fn validation() {
             ],
         ),
         (
-            vec![("/spec/limits", json!({"timeMs": 0, "memoryBytes": 1}))],
+            vec![(
+                "/spec/limits",
+                json!({"timeMs": 0, "memoryBytes": 1, "writesPerSecond": 5}),
+            )],
             vec!["spec.limits.timeMs: Invalid value: 0: must be greater than zero"],
         ),
         (
