@@ -50,6 +50,10 @@ pub struct PluginSpec {
     /// The reads and writes of the cluster that the plugin may make, as RBAC rules.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub capabilities: Vec<PolicyRule>,
+    /// How many versions to keep for a rollback besides the active one; 5 if absent.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "i32")]
+    pub revision_history_limit: Option<i32>,
 }
 
 /// Where a component comes from.
@@ -140,6 +144,9 @@ pub struct PluginStatus {
     /// The digest that served before it.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub previous_revision: String,
+    /// The digests of the versions that are kept for a rollback, the one that was active last first.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub history: Vec<String>,
     /// One word for people.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub state: String,

@@ -146,6 +146,11 @@ impl CommonFlags {
             .unwrap_or_else(|| self.data_dir.join("cache/compiled"))
     }
 
+    /// Where the versions of plugins that were active are kept.
+    pub(crate) fn history_dir(&self) -> PathBuf {
+        self.data_dir.join("cache/revisions")
+    }
+
     /// The watched directory.
     pub(crate) fn plugin_dir(&self) -> PathBuf {
         self.plugin_dir
@@ -179,6 +184,33 @@ pub(crate) enum PluginCommand {
         plugin_config: Option<String>,
         file: PathBuf,
     },
+    /// List the versions of a plugin that were active and are kept in the data directory.
+    History {
+        #[command(flatten)]
+        common: CommonFlags,
+        name: String,
+    },
+    /// Go back to an earlier version of a plugin, by the data directory alone.
+    Rollback {
+        #[command(flatten)]
+        common: CommonFlags,
+        /// The version, by the first digits of its digest; the one before the active one by default.
+        #[arg(long, value_name = "DIGEST")]
+        to: Option<String>,
+        name: String,
+    },
+    /// Stop a plugin being called, also a built-in one, by the data directory alone: for when it has locked you out.
+    Disable {
+        #[command(flatten)]
+        common: CommonFlags,
+        name: String,
+    },
+    /// Let a disabled plugin be called again.
+    Enable {
+        #[command(flatten)]
+        common: CommonFlags,
+        name: String,
+    },
     /// Compile the built-in plugins into the data directory's cache, so that no start compiles them.
     Precompile {
         #[command(flatten)]
@@ -197,8 +229,31 @@ impl Role {
                 PluginCommand::List { common, .. }
                 | PluginCommand::Inspect { common, .. }
                 | PluginCommand::Test { common, .. }
+                | PluginCommand::History { common, .. }
+                | PluginCommand::Rollback { common, .. }
+                | PluginCommand::Disable { common, .. }
+                | PluginCommand::Enable { common, .. }
                 | PluginCommand::Precompile { common },
             ) => common,
+        }
+    }
+}
+
+#[cfg(test)]
+pub(crate) mod testing {
+    use std::path::Path;
+
+    use super::*;
+
+    /// The flags of a data directory.
+    pub(crate) fn common(data_dir: &Path) -> CommonFlags {
+        CommonFlags {
+            data_dir: data_dir.to_owned(),
+            plugin_dir: None,
+            cache_dir: None,
+            config: None,
+            log: "warn".to_owned(),
+            log_json: false,
         }
     }
 }

@@ -1,5 +1,8 @@
 //! `pilothouse plugin …`: looking at plugins and preparing them.
 
+mod brake;
+mod rollback;
+
 use std::{
     fmt::Write as _,
     io::{ErrorKind, Write as _},
@@ -37,6 +40,12 @@ pub(crate) async fn run(command: PluginCommand) -> Result<()> {
             plugin_config,
             file,
         } => test(&common, plugin_config.as_deref(), &file).await,
+        PluginCommand::History { common, name } => rollback::history(&common, &name),
+        PluginCommand::Rollback { common, to, name } => {
+            rollback::rollback(&common, &name, to.as_deref())
+        }
+        PluginCommand::Disable { common, name } => brake::disable(&common, &name),
+        PluginCommand::Enable { common, name } => brake::enable(&common, &name),
         PluginCommand::Precompile { common } => precompile(&common).await,
     }
 }

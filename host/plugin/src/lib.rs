@@ -37,8 +37,9 @@ pub use instance::{Call, Outcome, PluginInstance, Running};
 pub use limits::Limits;
 pub use manifest::Manifest;
 pub use registry::{
-    Active, ActiveComponent, Condition, ConditionType, PluginDirectory, PluginRegistry,
-    PluginState, PluginStatus, RegistryConfig, SmokeContract, Source, StormPolicy,
+    Active, ActiveComponent, Condition, ConditionType, History, PastRevision, PluginDirectory,
+    PluginRegistry, PluginState, PluginStatus, RegistryConfig, SmokeContract, Source, StormPolicy,
+    component_name,
 };
 pub use revision::{Digest, Revision, Settings};
 pub use stats::Figures;

@@ -15,18 +15,18 @@
 //!
 //! Loads of different names run side by side. A removal ends nothing that runs, but what it loads is not taken over any more.
 //!
-//! Lock order: a slot's `loading` (async, held over a load), then `slots`; nothing is awaited under `slots`.
+//! Lock order: a slot's `loading` (async, held over a load), then `slots`, then `disabled`; nothing is awaited under the two.
 
 mod contract;
 mod directory;
-mod last_good;
+mod history;
 mod refusals;
 mod slot;
 mod status;
 mod storm;
 
 use std::{
-    collections::BTreeMap,
+    collections::{BTreeMap, BTreeSet},
     path::PathBuf,
     sync::{Arc, Weak},
 };
@@ -43,11 +43,11 @@ use crate::{
 };
 
 pub use contract::SmokeContract;
-pub use directory::PluginDirectory;
+pub use directory::{PluginDirectory, component_name};
+pub use history::{History, PastRevision};
 pub use status::{Condition, ConditionType, PluginState, PluginStatus};
 pub use storm::StormPolicy;
 
-use last_good::LastGood;
 use slot::Slot;
 
 /// Where a component came from.
@@ -66,7 +66,7 @@ pub struct RegistryConfig {
     pub engine: Engine,
     /// What plugins reach through `pilothouse:host/cluster`.
     pub cluster: Arc<dyn Cluster>,
-    /// Where the last good version of a user's component is kept; `None`: nowhere.
+    /// Where the versions of users' components that were active are kept; `None`: nowhere.
     pub state_dir: Option<PathBuf>,
     pub storm: StormPolicy,
     /// Checked before a revision is swapped in.
@@ -109,7 +109,8 @@ pub struct PluginRegistry(Arc<Inner>);
 struct Inner {
     engine: Engine,
     cluster: Arc<dyn Cluster>,
-    last_good: Option<LastGood>,
+    history: Option<History>,
+    disabled: Mutex<BTreeSet<String>>,
     storm: StormPolicy,
     contracts: Vec<Arc<dyn SmokeContract>>,
     slots: Mutex<BTreeMap<Arc<str>, Slot>>,
@@ -119,11 +120,12 @@ struct Inner {
 impl PluginRegistry {
     /// An empty registry. Fails if the state directory cannot be made.
     pub fn new(config: RegistryConfig) -> std::io::Result<Self> {
-        let last_good = config.state_dir.map(LastGood::open).transpose()?;
+        let history = config.state_dir.map(History::open).transpose()?;
         Ok(Self(Arc::new(Inner {
             engine: config.engine,
             cluster: config.cluster,
-            last_good,
+            history,
+            disabled: Mutex::default(),
             storm: config.storm,
             contracts: config.contracts,
             slots: Mutex::default(),
@@ -165,8 +167,10 @@ impl PluginRegistry {
             .await;
         match &outcome {
             Ok(()) => {
-                if let Some(store) = &self.0.last_good {
-                    store.keep(name, wasm).await;
+                if let Some(history) = &self.0.history {
+                    let limit = settings.revision_history_limit;
+                    let kept = history.keep(name, wasm, limit).await;
+                    self.0.with_slot(name, |slot| slot.history = kept);
                 }
             }
             Err(LoadError::Removed) => {}
@@ -177,8 +181,8 @@ impl PluginRegistry {
 
     /// Takes a user's component away; one that ships under the same name is active again. Answers whether there was one.
     pub async fn remove(&self, name: &str) -> bool {
-        if let Some(store) = &self.0.last_good {
-            store.forget(name).await;
+        if let Some(history) = &self.0.history {
+            history.forget(name).await;
         }
         let removed = {
             let mut slots = self.0.slots.lock();
@@ -190,6 +194,19 @@ impl PluginRegistry {
         };
         self.0.publish();
         removed
+    }
+
+    /// Says which components must not be called, whatever their source: the owner's emergency brake. All others may.
+    pub fn disable_only(&self, names: BTreeSet<String>) {
+        let changed = {
+            let mut disabled = self.0.disabled.lock();
+            let changed = *disabled != names;
+            *disabled = names;
+            changed
+        };
+        if changed {
+            self.0.publish();
+        }
     }
 
     /// Records that a source could not be read at all.
@@ -218,7 +235,10 @@ impl PluginRegistry {
     pub fn status(&self) -> Vec<PluginStatus> {
         let slots = self.0.slots.lock();
         let known = slots.iter().filter(|(_, slot)| !slot.is_empty()); // not what is only being loaded
-        known.map(|(name, slot)| slot.status(name)).collect()
+        let disabled = self.0.disabled.lock();
+        let status =
+            |(name, slot): (&Arc<str>, &Slot)| slot.status(name, disabled.contains(&**name));
+        known.map(status).collect()
     }
 
     /// Lets quarantined components serve again whose pause is over. Called about every second by who runs the registry.
@@ -318,13 +338,13 @@ impl PluginRegistry {
 
     /// After a failed load at a start: the last good version of an earlier run, if nothing of the user's is active.
     async fn fall_back(&self, name: &str, source: Source, settings: Settings) {
-        let Some(store) = &self.0.last_good else {
+        let Some(history) = &self.0.history else {
             return;
         };
         if self.0.with_slot(name, |slot| slot.has_user_revision()) {
             return;
         }
-        let Some(wasm) = store.read(name).await else {
+        let Some(wasm) = history.newest(name).await else {
             return;
         };
         let why = self.0.with_slot(name, |slot| slot.failure());
@@ -385,7 +405,11 @@ impl Inner {
 
     fn publish(&self) {
         let slots = self.slots.lock();
-        let active: Active = slots.values().filter_map(Slot::active).collect();
+        let disabled = self.disabled.lock();
+        let enabled = slots
+            .iter()
+            .filter(|(name, _)| !disabled.contains(&***name));
+        let active: Active = enabled.filter_map(|(_, slot)| slot.active()).collect();
         self.active.send_replace(active);
     }
 }

@@ -54,7 +54,7 @@ impl fmt::Debug for Digest {
 }
 
 /// What the owner of a plugin decides about it: the spec of its Plugin object, or the defaults for a file.
-#[derive(Clone, Debug, Default, PartialEq)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct Settings {
     /// `spec.config`; `None` is `{}`.
     pub config: Option<serde_json::Value>,
@@ -65,6 +65,21 @@ pub struct Settings {
     pub failure_policy: Option<FailurePolicy>,
     /// `spec.matchRules`; `None` narrows nothing.
     pub match_rules: Option<MatchRules>,
+    /// `spec.revisionHistoryLimit`: versions kept besides the active one.
+    pub revision_history_limit: usize,
+}
+
+impl Default for Settings {
+    fn default() -> Self {
+        Self {
+            config: None,
+            limits: Limits::default(),
+            granted: None,
+            failure_policy: None,
+            match_rules: None,
+            revision_history_limit: 5,
+        }
+    }
 }
 
 /// Who a revision belongs to and what it uses; the same for all revisions of a component.

@@ -4,7 +4,7 @@ use std::{fs, path::Path, sync::Arc, time::Duration};
 
 use async_trait::async_trait;
 use pilothouse_plugin::{
-    Active, Digest, Engine, EngineConfig, LoadError, PluginDirectory, PluginRegistry,
+    Active, Digest, Engine, EngineConfig, LoadError, PluginDirectory, PluginRegistry, PluginState,
     RegistryConfig, Revision, Settings, SmokeContract, Source, testing,
 };
 use tokio::sync::{Notify, watch};
@@ -81,6 +81,35 @@ async fn half_a_file_is_not_taken_for_the_whole() {
 
     fs::write(&file, &wasm).unwrap();
     until(&mut active, |now| now.len() == 1).await;
+    stop.cancel();
+    running.await.unwrap();
+}
+
+#[tokio::test]
+async fn a_disabled_plugin_is_not_called_until_the_brake_is_released() {
+    let dir = tempfile::tempdir().unwrap();
+    let (file, brake) = (
+        dir.path().join("My_Policy.wasm"),
+        dir.path().join("my-policy.disabled"),
+    );
+    copy("admission-priority", &file);
+    fs::write(&brake, "").unwrap();
+    fs::write(dir.path().join("shipped.disabled"), "").unwrap();
+    let registry = registry();
+    let shipped = testing::component("admission-service-account");
+    registry.add_built_ins(&[("shipped", &shipped)]).await;
+    let mut active = registry.subscribe();
+    let mut directory = PluginDirectory::open(dir.path(), registry.clone()).unwrap();
+    directory.load_all().await;
+    assert!(registry.active().is_empty());
+    let states = registry.status().into_iter().map(|status| status.state);
+    assert!(states.eq([PluginState::Disabled; 2]));
+    let stop = CancellationToken::new();
+    let running = tokio::spawn(directory.run(stop.clone()));
+    fs::remove_file(&brake).unwrap();
+    until(&mut active, |now| now.len() == 1).await;
+    fs::write(&brake, "").unwrap();
+    until(&mut active, |now| now.is_empty()).await;
     stop.cancel();
     running.await.unwrap();
 }

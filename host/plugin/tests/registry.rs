@@ -406,7 +406,7 @@ async fn after_a_restart_the_last_good_version_serves_in_place_of_a_broken_file(
     let start = || {
         let engine = Engine::new(EngineConfig::default()).unwrap();
         let config = RegistryConfig {
-            state_dir: Some(dir.path().join("last-good")),
+            state_dir: Some(dir.path().join("revisions")),
             ..RegistryConfig::new(engine)
         };
         PluginRegistry::new(config).unwrap()

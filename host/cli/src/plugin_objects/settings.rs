@@ -31,6 +31,11 @@ pub(super) fn of(object: &Plugin) -> Settings {
             plugin_kind::FailurePolicy::Ignore => FailurePolicy::Ignore,
         }),
         match_rules: object.spec.match_rules.as_ref().map(match_rules),
+        revision_history_limit: object
+            .spec
+            .revision_history_limit
+            .and_then(|limit| usize::try_from(limit).ok())
+            .unwrap_or(Settings::default().revision_history_limit),
     }
 }
 

@@ -28,6 +28,7 @@ pub(super) fn of(status: &PluginStatus, object: &Plugin, loading: bool) -> Objec
             .previous
             .map(|d: Digest| d.to_string())
             .unwrap_or_default(),
+        history: status.history.clone(),
         interfaces: status.interfaces.clone(),
         conditions: status
             .conditions

@@ -1,12 +1,14 @@
 //! The watched directory: a `.wasm` file in it is a component under the file's name; overwriting swaps, deleting removes.
-//! A new version takes over the settings of the one that it replaces.
+//! A new version takes over the settings of the one that it replaces. A file `<name>.disabled`, whatever is in it, forbids that the
+//! component of that name is called, also one that ships with the host: it works when nothing else does.
 //!
 //! Events of the file system only say that it is time to look; what is done follows from looking. A file is loaded once two
 //! looks in a row see the same size and time, so that half of one is not taken for the whole; without events a look is taken
 //! every two seconds, for file systems that give none.
 
 use std::{
-    collections::BTreeMap,
+    collections::{BTreeMap, BTreeSet},
+    ffi::OsStr,
     fs, io,
     path::{Path, PathBuf},
     time::{Duration, SystemTime},
@@ -98,7 +100,10 @@ impl PluginDirectory {
     /// Compares the directory with what was seen last, and acts. Answers whether some file has to settle.
     async fn look(&mut self) -> bool {
         let now = match list(&self.dir) {
-            Ok(now) => now,
+            Ok((now, disabled)) => {
+                self.registry.disable_only(disabled);
+                now
+            }
             Err(error) => {
                 tracing::warn!(dir = %self.dir.display(), %error, "cannot read the plugin directory");
                 return false;
@@ -182,16 +187,22 @@ async fn load(registry: PluginRegistry, path: PathBuf, stamp: Stamp) {
     }
 }
 
-/// The `.wasm` files, without hidden ones.
-fn list(dir: &Path) -> io::Result<BTreeMap<PathBuf, Stamp>> {
-    let mut found = BTreeMap::new();
+/// The `.wasm` files, without hidden ones, and the components that are disabled.
+fn list(dir: &Path) -> io::Result<(BTreeMap<PathBuf, Stamp>, BTreeSet<String>)> {
+    let (mut found, mut disabled) = (BTreeMap::new(), BTreeSet::new());
     for entry in fs::read_dir(dir)? {
         let path = entry?.path();
         let hidden = path
             .file_name()
             .is_some_and(|name| name.as_encoded_bytes().starts_with(b"."));
-        if hidden || path.extension().is_none_or(|extension| extension != "wasm") {
-            continue;
+        match path.extension().and_then(OsStr::to_str) {
+            _ if hidden => continue,
+            Some("wasm") => {}
+            Some("disabled") => {
+                disabled.extend(component_name(&path));
+                continue;
+            }
+            _ => continue,
         }
         match fs::metadata(&path) {
             Ok(metadata) if metadata.is_file() => _ = found.insert(path, stamp(&metadata)),
@@ -203,7 +214,7 @@ fn list(dir: &Path) -> io::Result<BTreeMap<PathBuf, Stamp>> {
             }
         }
     }
-    Ok(found)
+    Ok((found, disabled))
 }
 
 fn stamp(metadata: &fs::Metadata) -> Stamp {
@@ -216,7 +227,7 @@ fn stamp(metadata: &fs::Metadata) -> Stamp {
 }
 
 /// The name of a component from its file's: a DNS label, as its Plugin object needs one. `My_Filter.wasm` is `my-filter`.
-pub(super) fn component_name(path: &Path) -> Option<String> {
+pub fn component_name(path: &Path) -> Option<String> {
     let name = path
         .file_stem()?
         .to_str()?

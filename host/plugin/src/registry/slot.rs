@@ -44,6 +44,8 @@ pub(super) struct Slot {
     conditions: Conditions,
     storm: Storm,
     quarantined_until: Option<Duration>,
+    /// Digests of the user's versions that are kept on disk, what is active first.
+    pub(super) history: Vec<String>,
     refusals: Refusals,
 }
 
@@ -67,6 +69,7 @@ impl Slot {
             user: None,
             storm: Storm::new(storm),
             quarantined_until: None,
+            history: Vec::new(),
             refusals: Refusals::default(),
         }
     }
@@ -230,6 +233,7 @@ impl Slot {
         if removed {
             self.storm.forget();
             self.quarantined_until = None;
+            self.history.clear();
             self.conditions.clear();
             if self.built_in.is_some() {
                 self.conditions
@@ -290,10 +294,11 @@ impl Slot {
         true
     }
 
-    pub(super) fn status(&self, name: &Arc<str>) -> PluginStatus {
+    pub(super) fn status(&self, name: &Arc<str>, disabled: bool) -> PluginStatus {
         let revision = self.revision();
         let rolled_back = self.user.as_ref().is_some_and(|user| user.rolled_back);
         let state = match (revision, self.quarantined_until) {
+            _ if disabled => PluginState::Disabled,
             (None, _) => PluginState::Failed,
             (_, Some(_)) => PluginState::Quarantined,
             _ if rolled_back => PluginState::RolledBack,
@@ -320,6 +325,7 @@ impl Slot {
                     .map(|entry| entry.name.clone())
                     .collect()
             }),
+            history: self.history.clone(),
             conditions: self.conditions.list().cloned().collect::<Vec<Condition>>(),
             figures: self.home.stats.figures(),
         }

@@ -21,6 +21,8 @@ pub struct PluginStatus {
     pub interfaces: Vec<String>,
     /// The names in its manifest.
     pub plugins: Vec<String>,
+    /// Digests of the versions that are kept, the one that was active last first; empty for what ships with the host.
+    pub history: Vec<String>,
     pub conditions: Vec<Condition>,
     pub figures: Figures,
 }
@@ -37,6 +39,8 @@ pub enum PluginState {
     Quarantined,
     /// Nothing serves under this name.
     Failed,
+    /// Its owner has forbidden that it is called.
+    Disabled,
 }
 
 impl PluginState {
@@ -47,6 +51,7 @@ impl PluginState {
             Self::RolledBack => "RolledBack",
             Self::Quarantined => "Quarantined",
             Self::Failed => "Failed",
+            Self::Disabled => "Disabled",
         }
     }
 }

@@ -61,6 +61,14 @@ impl Strategy for PluginStrategy {
         if let Some(limits) = &plugin.spec.limits {
             validate_limits(&mut errors, &path.child("limits"), limits);
         }
+        if let Some(limit) = plugin
+            .spec
+            .revision_history_limit
+            .filter(|limit| *limit < 0)
+        {
+            let path = path.child("revisionHistoryLimit");
+            errors.push(FieldError::invalid(&path, limit, checks::NOT_NEGATIVE));
+        }
         for (i, rule) in plugin.spec.capabilities.iter().enumerate() {
             if rule.verbs.is_empty() {
                 let path = path.child("capabilities").index(i).child("verbs");
