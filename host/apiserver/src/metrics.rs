@@ -6,6 +6,7 @@ mod exposition;
 use std::{sync::atomic::AtomicU64, time::Instant};
 
 use http::HeaderMap;
+use parking_lot::Mutex;
 use prometheus_client::{
     encoding::EncodeLabelSet,
     metrics::{
@@ -171,6 +172,8 @@ type Histograms = Family<Labels, Histogram, fn() -> Histogram>;
 /// All of the server's metrics.
 pub(crate) struct Metrics {
     exposed: Exposed,
+    /// Those of other parts of the process.
+    others: Mutex<Vec<Exposed>>,
     requests: Family<Answered, Counter>,
     durations: Histograms,
     sizes: Histograms,
@@ -201,6 +204,7 @@ impl Metrics {
         let sizes: Histograms = Family::new_with_constructor(size_buckets);
         let mut metrics = Self {
             exposed: Exposed::default(),
+            others: Mutex::default(),
             requests: Family::default(),
             durations,
             sizes,
@@ -310,6 +314,11 @@ impl Metrics {
         }
     }
 
+    /// Shows the metrics of another part of the process too.
+    pub(crate) fn also(&self, others: Exposed) {
+        self.others.lock().push(others);
+    }
+
     /// The text form; what is stored is counted now.
     pub(crate) fn text(&self, registry: &Registry, form: Form) -> Result<String, std::fmt::Error> {
         for resource in registry.resources() {
@@ -323,7 +332,7 @@ impl Metrics {
             let count = i64::try_from(resource.cache.len()).unwrap_or(i64::MAX);
             self.objects.get_or_create(&kept).set(count);
         }
-        exposition::text(&self.exposed, form)
+        exposition::text(&self.exposed, &self.others.lock(), form)
     }
 }
 

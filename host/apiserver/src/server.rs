@@ -188,6 +188,11 @@ impl RunningServer {
         self.address
     }
 
+    /// Shows the metrics of another part of the process at `/metrics` too. Their names must not be the server's own.
+    pub fn also_expose(&self, metrics: prometheus_client::registry::Registry) {
+        self.state.metrics.also(metrics);
+    }
+
     /// The URL in the admin's kubeconfig.
     pub fn url(&self) -> &str {
         &self.url

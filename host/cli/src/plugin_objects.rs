@@ -17,8 +17,10 @@ mod status;
 use std::{collections::BTreeMap, path::PathBuf, sync::Arc, time::Duration};
 
 use pilothouse_api::{GroupVersionResource, Kind, Status, plugin_kind::Plugin};
-use pilothouse_client::{CacheEvent, Client, DeleteOptions, Handler, InformerSet};
-use pilothouse_plugin::{LoadError, PluginRegistry, PluginStatus, Settings, Source};
+use pilothouse_client::{
+    CacheEvent, Client, DeleteOptions, EventRecorder, Handler, InformerSet, Regarding,
+};
+use pilothouse_plugin::{LoadError, PluginRegistry, PluginState, PluginStatus, Settings, Source};
 use serde_json::{Map, Value};
 use tokio::sync::Notify;
 use tokio_util::sync::CancellationToken;
@@ -43,6 +45,8 @@ pub(crate) struct PluginObjects {
     /// The watched directory.
     pub(crate) directory: PathBuf,
     pub(crate) host_config: HostConfig,
+    /// Tells when the state of a plugin changes.
+    pub(crate) events: EventRecorder,
 }
 
 /// What the task remembers from look to look.
@@ -268,12 +272,46 @@ impl PluginObjects {
         if object.status == wanted {
             return Ok(object);
         }
+        let before = object.status.as_ref().map(|before| before.state.as_str());
+        let ordinary = before.is_none() && status.built_in && status.state == PluginState::Serving;
+        if before != Some(status.state.as_str()) && !ordinary {
+            self.tell(&object, status);
+        }
         object.status = wanted;
         let updated = self
             .client
             .update_status(&PLUGINS, "", &status.name, object.encode())
             .await?;
         Plugin::decode(&updated.bytes)
+    }
+
+    /// An Event about the state that a plugin is in now.
+    fn tell(&self, object: &Plugin, status: &PluginStatus) {
+        let good = status.state == PluginState::Serving;
+        let why = status.conditions.iter().rev().find_map(|condition| {
+            let message = &condition.message;
+            (condition.is_bad() && !message.is_empty()).then(|| message.clone())
+        });
+        let digest = status.digest.map(|digest| format!("{digest} serves"));
+        let note = match good {
+            true => digest,
+            false => why.or(digest),
+        };
+        let regarding = Regarding {
+            api_version: "plugins.pilothouse.dev/v1alpha1".to_owned(),
+            kind: "Plugin".to_owned(),
+            name: status.name.to_string(),
+            uid: object.metadata.uid.clone().unwrap_or_default(),
+            ..Regarding::default()
+        };
+        self.events.record(
+            "plugin-registry",
+            regarding,
+            if good { "Normal" } else { "Warning" },
+            status.state.as_str(),
+            "",
+            &note.unwrap_or_default(),
+        );
     }
 
     /// Somebody deleted the object: the component goes too, or what ships with the host gets its object back.

@@ -118,6 +118,10 @@ impl PluginInstance {
             .caller
             .stats
             .call(running.started.elapsed(), failure);
+        running
+            .caller
+            .stats
+            .memory(self.store.data().budget.memory_peak);
         if failure.is_some() {
             (running.caller.trapped)(running.caller.serial);
         }

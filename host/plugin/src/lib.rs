@@ -38,8 +38,8 @@ pub use limits::Limits;
 pub use manifest::Manifest;
 pub use registry::{
     Active, ActiveComponent, Condition, ConditionType, History, PastRevision, PluginDirectory,
-    PluginRegistry, PluginState, PluginStatus, RegistryConfig, SmokeContract, Source, StormPolicy,
-    component_name,
+    PluginMetrics, PluginRegistry, PluginState, PluginStatus, RegistryConfig, SmokeContract,
+    Source, StormPolicy, component_name,
 };
 pub use revision::{Digest, Revision, Settings};
 pub use stats::Figures;

@@ -55,6 +55,8 @@ impl Default for Limits {
 pub(crate) struct Budget {
     limits: Limits,
     ticks: u64,
+    /// The most linear memory so far, in bytes.
+    pub(crate) memory_peak: usize,
     host_calls: u32,
     /// Shared with the streams of WASI.
     pub(crate) log_bytes: Arc<AtomicUsize>,
@@ -69,6 +71,7 @@ impl Budget {
         let mut budget = Self {
             limits,
             ticks: 0,
+            memory_peak: 0,
             host_calls: 0,
             log_bytes: Arc::default(),
             hit: None,
@@ -132,7 +135,9 @@ impl wasmtime::ResourceLimiter for Budget {
         _maximum: Option<usize>,
     ) -> wasmtime::Result<bool> {
         let granted = desired <= self.limits.memory_bytes;
-        if !granted {
+        if granted {
+            self.memory_peak = self.memory_peak.max(desired);
+        } else {
             self.hit = Some(Limit::Memory(self.limits.memory_bytes));
         }
         Ok(granted)

@@ -20,6 +20,7 @@
 mod contract;
 mod directory;
 mod history;
+mod metrics;
 mod refusals;
 mod slot;
 mod status;
@@ -40,11 +41,13 @@ use crate::{
     engine::Engine,
     error::LoadError,
     revision::{Digest, Home, Revision, Serial, Settings, compile},
+    stats::Latencies,
 };
 
 pub use contract::SmokeContract;
 pub use directory::{PluginDirectory, component_name};
 pub use history::{History, PastRevision};
+pub use metrics::PluginMetrics;
 pub use status::{Condition, ConditionType, PluginState, PluginStatus};
 pub use storm::StormPolicy;
 
@@ -239,6 +242,15 @@ impl PluginRegistry {
         let status =
             |(name, slot): (&Arc<str>, &Slot)| slot.status(name, disabled.contains(&**name));
         known.map(status).collect()
+    }
+
+    /// How long the calls of each component took.
+    pub(crate) fn latencies(&self) -> Vec<(Arc<str>, Latencies)> {
+        let slots = self.0.slots.lock();
+        let known = slots.iter().filter(|(_, slot)| !slot.is_empty());
+        known
+            .map(|(name, slot)| (Arc::clone(name), slot.home.stats.latencies()))
+            .collect()
     }
 
     /// Lets quarantined components serve again whose pause is over. Called about every second by who runs the registry.

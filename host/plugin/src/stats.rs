@@ -16,12 +16,15 @@ const MAX_COUNTERS: usize = 64;
 pub(crate) struct Stats {
     calls: AtomicU64,
     reloads: AtomicU64,
+    /// Bytes.
+    memory_peak: AtomicU64,
     inner: Mutex<Inner>,
 }
 
 struct Inner {
     /// Nanoseconds.
     latency: Histogram<u32>,
+    latency_sum: u64,
     traps: BTreeMap<&'static str, u64>,
     counters: BTreeMap<String, u64>,
 }
@@ -37,9 +40,25 @@ pub struct Figures {
     /// By cause: `trap`, `time`, `memory` …
     pub traps: BTreeMap<&'static str, u64>,
     pub reloads: u64,
+    /// The most linear memory that an instance had, in bytes.
+    pub memory_peak: u64,
     /// The plugin's own.
     pub counters: BTreeMap<String, u64>,
 }
+
+/// How long calls took, in microseconds.
+#[derive(Debug)]
+pub(crate) struct Latencies {
+    pub(crate) sum_us: f64,
+    pub(crate) count: u64,
+    /// Upper bounds, each with the calls above the bound before it.
+    pub(crate) buckets: Vec<(f64, u64)>,
+}
+
+/// Upper bounds in microseconds; above the last there is infinity.
+const BOUNDS_US: [u64; 15] = [
+    1, 2, 5, 10, 20, 50, 100, 200, 500, 1000, 2000, 5000, 10_000, 100_000, 1_000_000,
+];
 
 impl Stats {
     pub(crate) fn new() -> Self {
@@ -50,8 +69,10 @@ impl Stats {
         Self {
             calls: AtomicU64::new(0),
             reloads: AtomicU64::new(0),
+            memory_peak: AtomicU64::new(0),
             inner: Mutex::new(Inner {
                 latency,
+                latency_sum: 0,
                 traps: BTreeMap::new(),
                 counters: BTreeMap::new(),
             }),
@@ -63,6 +84,7 @@ impl Stats {
         let nanos = u64::try_from(took.as_nanos()).unwrap_or(u64::MAX);
         let mut inner = self.inner.lock();
         inner.latency.saturating_record(nanos);
+        inner.latency_sum = inner.latency_sum.saturating_add(nanos);
         if let Some(cause) = failure {
             *inner.traps.entry(cause).or_default() += 1;
         }
@@ -71,6 +93,11 @@ impl Stats {
     /// A call that counted as good turned out not to be.
     pub(crate) fn fault(&self, cause: &'static str) {
         *self.inner.lock().traps.entry(cause).or_default() += 1;
+    }
+
+    /// An instance has so much linear memory.
+    pub(crate) fn memory(&self, bytes: usize) {
+        self.memory_peak.fetch_max(bytes as u64, Relaxed);
     }
 
     pub(crate) fn reload(&self) {
@@ -95,7 +122,26 @@ impl Stats {
             p99_us: quantile(0.99),
             traps: inner.traps.clone(),
             reloads: self.reloads.load(Relaxed),
+            memory_peak: self.memory_peak.load(Relaxed),
             counters: inner.counters.clone(),
+        }
+    }
+
+    pub(crate) fn latencies(&self) -> Latencies {
+        let inner = self.inner.lock();
+        let mut buckets = Vec::with_capacity(BOUNDS_US.len() + 1);
+        let mut above = 0;
+        for bound in BOUNDS_US {
+            let nanos = bound * 1000;
+            buckets.push((bound as f64, inner.latency.count_between(above, nanos)));
+            above = nanos + 1;
+        }
+        let counted: u64 = buckets.iter().map(|(_, count)| count).sum();
+        buckets.push((f64::MAX, inner.latency.len().saturating_sub(counted)));
+        Latencies {
+            sum_us: inner.latency_sum as f64 / 1000.0,
+            count: inner.latency.len(),
+            buckets,
         }
     }
 }

@@ -10,12 +10,13 @@ use std::{
 
 use pilothouse_api::LabelSelector;
 use pilothouse_plugin::{
-    CallError, Clock, ConditionType, Digest, Engine, EngineConfig, LoadError, PluginRegistry,
-    PluginState, PluginStatus, RegistryConfig, Settings, Source, StormPolicy,
+    CallError, Clock, ConditionType, Digest, Engine, EngineConfig, LoadError, PluginMetrics,
+    PluginRegistry, PluginState, PluginStatus, RegistryConfig, Settings, Source, StormPolicy,
     admission::{AdmissionPlugins, MatchRules},
     manifest::FailurePolicy,
     testing,
 };
+use prometheus_client::{encoding::text::encode, registry::Registry};
 use serde_json::{Value, json};
 
 #[derive(Default)]
@@ -326,6 +327,37 @@ async fn a_call_ends_on_the_revision_that_it_began_on() {
     assert!(old.instantiate().await.is_ok());
     assert_eq!(old.digest(), Digest::of(&built_in()));
     assert_eq!(world.judged().await, Ok("two".to_owned()));
+}
+
+#[tokio::test]
+async fn prometheus_sees_calls_failures_latencies_memory_and_states() {
+    let world = world();
+    world.put(json!({ "behaviour": "trap" })).await.unwrap();
+    assert_eq!(world.judged().await, Err(500));
+    let mut shown = Registry::default();
+    shown.register_collector(Box::new(PluginMetrics(world.registry.clone())));
+    let mut text = String::new();
+    encode(&mut text, &shown).unwrap();
+    let calls = world.status().figures.calls;
+    for expected in [
+        &format!("pilothouse_plugin_calls_total{{component=\"judge\"}} {calls}"),
+        "pilothouse_plugin_failures_total{component=\"judge\",cause=\"trap\"} 1",
+        "pilothouse_plugin_reloads_total{component=\"judge\"} 0",
+        "pilothouse_plugin_state{component=\"judge\",state=\"Serving\"} 1",
+        "pilothouse_plugin_state{component=\"judge\",state=\"Failed\"} 0",
+        &format!(
+            "pilothouse_plugin_call_duration_microseconds_count{{component=\"judge\"}} {calls}"
+        ),
+        &format!(
+            "pilothouse_plugin_call_duration_microseconds_bucket{{le=\"+Inf\",component=\"judge\"}} {calls}"
+        ),
+    ] {
+        assert!(
+            text.lines().any(|line| line == expected),
+            "{expected}\n{text}"
+        );
+    }
+    assert!(world.status().figures.memory_peak > 64 << 10);
 }
 
 #[tokio::test]

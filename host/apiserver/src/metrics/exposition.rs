@@ -4,7 +4,10 @@
 use std::fmt::{self, Write};
 
 use http::HeaderMap;
-use prometheus_client::{encoding::text::encode, registry::Registry};
+use prometheus_client::{
+    encoding::text::{encode_eof, encode_registry},
+    registry::Registry,
+};
 
 use crate::negotiation::clauses;
 
@@ -36,9 +39,17 @@ impl Form {
     }
 }
 
-pub(super) fn text(registry: &Registry, form: Form) -> Result<String, fmt::Error> {
+/// One text of several registries, whose names differ.
+pub(super) fn text(
+    first: &Registry,
+    others: &[Registry],
+    form: Form,
+) -> Result<String, fmt::Error> {
     let mut text = String::new();
-    encode(&mut text, registry)?;
+    for registry in std::iter::once(first).chain(others) {
+        encode_registry(&mut text, registry)?;
+    }
+    encode_eof(&mut text)?;
     match form {
         Form::OpenMetrics => Ok(text),
         Form::Prometheus => older(&text),
@@ -82,13 +93,15 @@ mod tests {
         registry.register("requests", "All of them", requests);
         registry.register("watches", "Open ones", Gauge::<i64>::default());
         assert_eq!(
-            text(&registry, Form::Prometheus).unwrap(),
+            text(&registry, &[], Form::Prometheus).unwrap(),
             "# HELP requests_total All of them.\n# TYPE requests_total counter\nrequests_total 3\n\
              # HELP watches Open ones.\n# TYPE watches gauge\nwatches 0\n"
         );
-        let new = text(&registry, Form::OpenMetrics).unwrap();
+        let mut other = Registry::default();
+        other.register("keys", "Of others", Gauge::<i64>::default());
+        let new = text(&registry, &[other], Form::OpenMetrics).unwrap();
         assert!(
-            new.contains("# TYPE requests counter\n") && new.ends_with("# EOF\n"),
+            new.contains("# TYPE requests counter\n") && new.ends_with("keys 0\n# EOF\n"),
             "{new}"
         );
     }

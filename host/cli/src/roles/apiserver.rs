@@ -6,7 +6,7 @@ use anyhow::{Context, Result};
 use pilothouse_apiserver::{ApiServer, ApiServerOptions, ClusterIpRange, InProcess, RunningServer};
 use pilothouse_client::{Client, UserInfo};
 use pilothouse_controller::{Handle, PluginCluster};
-use pilothouse_plugin::{PluginRegistry, admission::AdmissionPlugins};
+use pilothouse_plugin::{PluginMetrics, PluginRegistry, admission::AdmissionPlugins};
 use pilothouse_storage::{Embedded, EmbeddedOptions, Etcd, EtcdOptions, Storage};
 use tokio_util::sync::CancellationToken;
 
@@ -64,6 +64,7 @@ impl Serving {
             registry: self.plugins.clone(),
             directory: flags.common.plugin_dir(),
             host_config: host_config(flags, nodes),
+            events: control::event_recorder(self.client("system:apiserver", &["system:masters"])),
         };
         tokio::spawn(objects.run(self.manager.informers().clone(), stopping.clone()));
     }
@@ -88,10 +89,15 @@ pub(crate) async fn start(flags: &ApiServerFlags, stopping: &CancellationToken) 
     let active = registry.subscribe();
     tokio::spawn(async move { admission.follow(active).await });
     plugins::watch(directory, stopping);
+    let manager = manager.context("the API server did not connect its plugins")?;
+    let mut metrics = prometheus_client::registry::Registry::default();
+    metrics.register_collector(Box::new(PluginMetrics(registry.clone())));
+    manager.metrics().register(&mut metrics);
+    server.also_expose(metrics);
     Ok(Serving {
         server,
         plugins: registry,
-        manager: manager.context("the API server did not connect its plugins")?,
+        manager,
     })
 }
 

@@ -33,6 +33,11 @@ pub(crate) fn controller_manager(client: Client, cluster: Arc<PluginCluster>) ->
     ControllerManager::start(client, cluster, &instance(), clock())
 }
 
+/// Records what this process tells about objects, as the user of `client`.
+pub(crate) fn event_recorder(client: Client) -> EventRecorder {
+    EventRecorder::new(client, &instance(), clock())
+}
+
 /// Runs the scheduler with the active plugins until `stop`.
 pub(crate) async fn run_scheduler(
     client: Client,
@@ -41,7 +46,7 @@ pub(crate) async fn run_scheduler(
     stop: CancellationToken,
 ) {
     let components = components(plugins);
-    let recorder = EventRecorder::new(client.clone(), &instance(), clock());
+    let recorder = event_recorder(client.clone());
     let handle =
         pilothouse_scheduler::start(client, informers, recorder, components, Options::default());
     stop.cancelled().await;

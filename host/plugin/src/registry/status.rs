@@ -93,6 +93,13 @@ pub struct Condition {
     pub last_transition_ms: u64,
 }
 
+impl Condition {
+    /// Whether it says that something is wrong.
+    pub fn is_bad(&self) -> bool {
+        !self.condition_type.good(self.status)
+    }
+}
+
 /// The conditions of one component, at most one of each type.
 pub(super) struct Conditions {
     list: Vec<Condition>,
@@ -149,7 +156,7 @@ impl Conditions {
 
     /// The message of the first condition that is bad news.
     pub(super) fn first_failure(&self) -> String {
-        let bad = self.list.iter().find(|c| !c.condition_type.good(c.status));
+        let bad = self.list.iter().find(|condition| condition.is_bad());
         bad.map(|c| c.message.clone()).unwrap_or_default()
     }
 }

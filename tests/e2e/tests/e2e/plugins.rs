@@ -146,6 +146,74 @@ fn a_dropped_admission_plugin_judges_and_a_broken_file_leaves_it_serving() -> Re
 }
 
 #[test]
+fn a_plugin_goes_back_to_its_last_version_and_can_be_disabled() -> Result<()> {
+    let cluster = Cluster::start()?;
+    cluster.drop_plugin("require-owner", "policy.wasm")?;
+    wait_for_state(&cluster, "policy", "Serving")?;
+    let first = cluster.kubectl("get plugin policy -o jsonpath={.status.digest}")?;
+    cluster.drop_plugin("team-label", "policy.wasm")?;
+    cluster.kubectl(&format!(
+        "wait plugin/policy --for=jsonpath={{.status.previousRevision}}={first} --timeout=30s"
+    ))?;
+    let history = cluster.pilothouse("plugin history policy")?;
+    let history = String::from_utf8_lossy(&history.stdout).into_owned();
+    ensure!(
+        history.lines().count() == 3 && history.contains(&first),
+        "{history}"
+    );
+
+    ensure!(
+        cluster
+            .pilothouse("plugin rollback policy")?
+            .status
+            .success()
+    );
+    cluster.kubectl(&format!(
+        "wait plugin/policy --for=jsonpath={{.status.digest}}={first} --timeout=30s"
+    ))?;
+    let kept = cluster.kubectl("get plugin policy -o jsonpath={.status.history[0]}")?;
+    ensure!(kept == first, "{kept}");
+
+    let create = "create configmap unowned --from-literal=a=1";
+    cluster.drop_plugin("team-label", "policy.wasm")?;
+    cluster.kubectl(&format!(
+        "wait plugin/policy --for=jsonpath={{.status.previousRevision}}={first} --timeout=30s"
+    ))?;
+    cluster.try_kubectl(create)?.refused()?;
+    ensure!(
+        cluster
+            .pilothouse("plugin disable policy")?
+            .status
+            .success()
+    );
+    wait_for_state(&cluster, "policy", "Disabled")?;
+    cluster.kubectl(create)?;
+    ensure!(cluster.pilothouse("plugin enable policy")?.status.success());
+    wait_for_state(&cluster, "policy", "Serving")?;
+
+    std::fs::write(cluster.data_dir().join("plugins/policy.wasm"), "no plugin")?;
+    wait_for_state(&cluster, "policy", "Degraded")?;
+    let metrics = cluster.kubectl("get --raw /metrics")?;
+    for shown in [
+        "pilothouse_plugin_state{component=\"policy\",state=\"Degraded\"} 1",
+        "pilothouse_plugin_calls_total{component=\"policy\"} ",
+        "workqueue_depth{name=\"",
+    ] {
+        ensure!(
+            metrics.contains(shown),
+            "{shown:?} is missing in:\n{metrics}"
+        );
+    }
+    let told = "get events --field-selector involvedObject.name=policy,reason=Degraded -o name";
+    let mut asked = 0..200; // events are written behind
+    ensure!(
+        asked.any(|_| cluster.kubectl(told).is_ok_and(|found| !found.is_empty())),
+        "no event says that the plugin is degraded"
+    );
+    Ok(())
+}
+
+#[test]
 fn match_rules_narrow_a_plugin_to_namespaces() -> Result<()> {
     let cluster = Cluster::start()?;
     cluster.kubectl("create namespace strict")?;
