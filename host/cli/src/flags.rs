@@ -1,6 +1,6 @@
 //! The command line. Flags have the names that Kubernetes' components give them, where there is one.
 
-use std::{net::IpAddr, path::PathBuf};
+use std::{net::IpAddr, path::PathBuf, time::Duration};
 
 use clap::{ArgAction, Args, Parser, Subcommand};
 
@@ -74,9 +74,18 @@ pub(crate) struct ApiServerFlags {
     /// The key of the client certificate for etcd.
     #[arg(long, value_name = "FILE", requires = "etcd_certfile")]
     pub(crate) etcd_keyfile: Option<PathBuf>,
-    /// A prefix for all keys in etcd, besides Kubernetes' own `/registry`.
-    #[arg(long, value_name = "PREFIX", default_value = "")]
+    /// Where everything lies in etcd.
+    #[arg(long, value_name = "PREFIX", default_value = "/registry")]
     pub(crate) etcd_prefix: String,
+    /// How much of etcd's history is kept; one of the API servers compacts what is older. 0 leaves that to others.
+    #[arg(long, value_name = "DURATION", default_value = "5m", value_parser = humantime::parse_duration)]
+    pub(crate) etcd_compaction_interval: Duration,
+    /// The user of etcd to be; a client certificate may say so instead.
+    #[arg(long, value_name = "NAME", requires = "etcd_password_file")]
+    pub(crate) etcd_username: Option<String>,
+    /// A file with that user's password.
+    #[arg(long, value_name = "FILE", requires = "etcd_username")]
+    pub(crate) etcd_password_file: Option<PathBuf>,
     /// The server certificate; by default one is made with a CA of the data directory.
     #[arg(long, value_name = "FILE", requires = "tls_private_key_file")]
     pub(crate) tls_cert_file: Option<PathBuf>,

@@ -33,9 +33,12 @@ pub enum StorageError {
     /// The data on disk is damaged beyond the torn tail of a crash.
     #[error("stored data is damaged: {0}")]
     Corrupt(String),
-    /// The engine cannot be reached or is closing; a retry may succeed.
+    /// The engine cannot be reached or is closing, and nothing was written; a retry may succeed.
     #[error("storage unavailable: {0}")]
     Unavailable(String),
+    /// The engine did not say whether the write took place. Doing it again without a look may do it twice.
+    #[error("the outcome of the write is unknown: {0}")]
+    OutcomeUnknown(String),
 }
 
 /// A lease (TTL) identifier. Zero is no lease.
@@ -234,6 +237,18 @@ pub struct WatchBatch {
 /// Ends with an error (`Compacted`, `Unavailable`) when the watch cannot go on; the consumer lists again.
 pub type WatchStream = Pin<Box<dyn Stream<Item = Result<WatchBatch>> + Send>>;
 
+/// What the data takes, in bytes.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Size {
+    pub on_disk: u64,
+    /// Without what compaction has freed already.
+    pub in_use: u64,
+    /// How much there may be on disk before writes are refused, if the engine says so.
+    pub quota: Option<u64>,
+    /// What the engine calls for help about, in its words.
+    pub alarms: Vec<String>,
+}
+
 /// An ordered, versioned key-value store. Object-safe; shared as `Arc<dyn Storage>`.
 pub trait Storage: Send + Sync + 'static {
     /// One key, now (linearizable; `None` or zero) or at a revision.
@@ -266,4 +281,9 @@ pub trait Storage: Send + Sync + 'static {
 
     /// Whether it can serve, with the reason if it cannot. For `/readyz`.
     fn health(&self) -> BoxFuture<'_, Result<()>>;
+
+    /// How much the data takes. For metrics.
+    fn size(&self) -> BoxFuture<'_, Result<Size>> {
+        Box::pin(std::future::ready(Ok(Size::default())))
+    }
 }

@@ -1,192 +1,110 @@
 //! The etcd engine: for more than one machine, and for data that other API servers read and write.
 //!
-//! One watch over all keys feeds every watch of this process (see [`crate::hub`]). Each revision of etcd has at least one event,
-//! so its events alone tell exactly how far a quiet watch has come. Progress notifications are asked for only to notice a dead
-//! connection: before etcd 3.5.8 they may overtake events.
+//! Each prefix that is watched has one watch of etcd (see [`feeds`]), whose progress is asked for when somebody waits for a
+//! revision. Requests go to one member until it fails (see [`members`]).
 //!
-//! The user must be allowed to read and write all keys. Values may come from other writers; nothing is assumed about them.
+//! The user must be allowed to read and write the keys below the prefix, and `compact_rev_key`; before etcd 3.4.25 and 3.5.8
+//! all keys. Values may come from other
+//! writers; nothing is assumed about them.
 
 mod compactor;
 mod convert;
 mod errors;
+mod feeds;
+mod health;
+mod members;
+mod options;
 mod pump;
 
-use std::{path::PathBuf, sync::Arc, time::Duration};
+use std::{sync::Arc, time::Duration};
 
-use etcd_client::{
-    Certificate, Client, CompactionOptions, ConnectOptions, GetOptions, Identity, KvClient,
-    TlsOptions,
-};
+use etcd_client::{Client, CompactionOptions, GetOptions, KvClient};
 use futures::stream::BoxStream;
 
 use crate::{
     engine::{
         BoxFuture, GetResponse, KeyValue, Lease, Op, RangeRequest, RangeResponse, Result, Revision,
-        Storage, StorageError, Txn, TxnResponse, WatchBatch, WatchRequest, WatchStream,
+        Size, Storage, StorageError, Txn, TxnResponse, WatchBatch, WatchRequest, WatchStream,
     },
-    hub::{Hub, Source},
+    hub::Source,
 };
 use convert::Keys;
-use errors::{Asked, call};
-
-/// How to reach etcd.
-#[derive(Clone, Debug)]
-pub struct EtcdOptions {
-    /// `http://host:port` or `https://host:port`.
-    pub endpoints: Vec<String>,
-    /// PEM files. `https` needs the CA's; the other two come together.
-    pub ca_file: Option<PathBuf>,
-    pub cert_file: Option<PathBuf>,
-    pub key_file: Option<PathBuf>,
-    /// User name and password.
-    pub user: Option<(String, String)>,
-    /// Put before every key. Keys begin with `/registry` already.
-    pub prefix: String,
-    /// How much history is kept, and how often older history is compacted. `None` leaves compaction to others.
-    pub compaction_interval: Option<Duration>,
-    /// For one request.
-    pub timeout: Duration,
-}
-
-impl EtcdOptions {
-    /// The defaults: no TLS, no user, no prefix, five minutes of history.
-    pub fn new(endpoints: impl IntoIterator<Item = impl Into<String>>) -> Self {
-        Self {
-            endpoints: endpoints.into_iter().map(Into::into).collect(),
-            ca_file: None,
-            cert_file: None,
-            key_file: None,
-            user: None,
-            prefix: String::new(),
-            compaction_interval: Some(Duration::from_secs(300)),
-            timeout: Duration::from_secs(10),
-        }
-    }
-
-    async fn connect(&self) -> Result<Client> {
-        let mut options = ConnectOptions::new()
-            .with_connect_timeout(self.timeout)
-            .with_keep_alive(Duration::from_secs(30), Duration::from_secs(10))
-            .with_require_leader(true)
-            .with_auto_token_refresh(true);
-        if let Some(tls) = self.tls().await? {
-            options = options.with_tls(tls);
-        }
-        if let Some((name, password)) = &self.user {
-            options = options.with_user(name, password);
-        }
-        let connecting = Client::connect(&self.endpoints, Some(options));
-        let client = tokio::time::timeout(self.timeout, connecting).await;
-        client
-            .map_err(|_| self.unreachable("no answer in time"))?
-            .map_err(|e| self.unreachable(e))
-    }
-
-    fn unreachable(&self, why: impl std::fmt::Display) -> StorageError {
-        let endpoints = self.endpoints.join(", ");
-        StorageError::Unavailable(format!("cannot connect to etcd at {endpoints}: {why}"))
-    }
-
-    async fn tls(&self) -> Result<Option<TlsOptions>> {
-        let mut tls = TlsOptions::new();
-        match &self.ca_file {
-            Some(ca) => tls = tls.ca_certificate(Certificate::from_pem(read(ca).await?)),
-            None if self.endpoints.iter().any(|e| e.starts_with("https:")) => {
-                return Err(StorageError::Invalid(
-                    "https endpoints of etcd need a CA file".to_owned(),
-                ));
-            }
-            None => return Ok(None),
-        }
-        match (&self.cert_file, &self.key_file) {
-            (Some(cert), Some(key)) => {
-                tls = tls.identity(Identity::from_pem(read(cert).await?, read(key).await?));
-            }
-            (None, None) => {}
-            _ => {
-                return Err(StorageError::Invalid(
-                    "a client certificate for etcd needs both its certificate and its key file"
-                        .to_owned(),
-                ));
-            }
-        }
-        Ok(Some(tls))
-    }
-}
-
-async fn read(path: &PathBuf) -> Result<Vec<u8>> {
-    tokio::fs::read(path)
-        .await
-        .map_err(|e| StorageError::Invalid(format!("cannot read {}: {e}", path.display())))
-}
+use errors::{Asked, CallError};
+use feeds::Feeds;
+use members::{Effect, Members};
+pub use options::EtcdOptions;
 
 /// What requests and the background tasks share.
 struct Shared {
-    client: Client,
+    members: Members,
     keys: Keys,
-    timeout: Duration,
-    hub: Arc<Hub>,
+    /// Whether etcd's answers about the progress of watches can be believed.
+    has_progress: bool,
 }
 
 /// The etcd engine. Dropping it ends its watches.
 pub struct Etcd {
     shared: Arc<Shared>,
-    tasks: Vec<tokio::task::AbortHandle>,
+    feeds: Feeds,
+    compactor: Option<tokio::task::AbortHandle>,
 }
 
 impl Etcd {
-    /// Connects, and starts the shared watch on the current tokio runtime.
+    /// Reaches one of the members, and starts taking part in compaction on the current tokio runtime.
     pub async fn connect(options: EtcdOptions) -> Result<Self> {
-        let client = options.connect().await?;
-        let mut shared = Shared {
-            client,
-            keys: Keys::new(options.prefix.clone()),
-            timeout: options.timeout,
-            hub: Arc::new(Hub::new(Revision(0))),
-        };
-        let revision = shared.current_revision().await?;
-        shared.hub = Arc::new(Hub::new(revision));
-        let shared = Arc::new(shared);
-        let mut tasks = vec![tokio::spawn(pump::run(shared.clone())).abort_handle()];
-        if let Some(interval) = options.compaction_interval {
-            let compactor = compactor::run(shared.clone(), interval);
-            tasks.push(tokio::spawn(compactor).abort_handle());
-        }
-        Ok(Self { shared, tasks })
+        let connector = options.connector().await?;
+        let members = Members::new(options.endpoints, connector, options.timeout);
+        let version_says = health::has_progress(&members).await?;
+        let has_progress = options.reliable_progress.unwrap_or(version_says);
+        let shared = Arc::new(Shared {
+            members,
+            keys: Keys::new(&options.prefix),
+            has_progress,
+        });
+        let compactor = options
+            .compaction_interval
+            .map(|interval| tokio::spawn(compactor::run(shared.clone(), interval)).abort_handle());
+        Ok(Self {
+            shared,
+            feeds: Feeds::new(has_progress),
+            compactor,
+        })
     }
 }
 
 impl Drop for Etcd {
     fn drop(&mut self) {
-        for task in &self.tasks {
-            task.abort();
+        if let Some(compactor) = &self.compactor {
+            compactor.abort();
         }
         let closing = StorageError::Unavailable("the engine is closing".to_owned());
-        self.shared.hub.close(&closing);
+        self.feeds.close(&closing);
     }
 }
 
 impl Shared {
-    fn kv(&self) -> KvClient {
-        self.client
-            .kv_client()
-            .max_decoding_message_size(usize::MAX)
-    }
-
     /// A linearizable read of nothing.
     async fn current_revision(&self) -> Result<Revision> {
-        let mut kv = self.kv();
-        let options = GetOptions::new().with_count_only();
-        let response = call(self.timeout, kv.get("\0", Some(options))).await;
-        let response = response.map_err(|e| e.without_context())?;
+        let read = |mut kv: KvClient| {
+            let key = self.keys.nothing();
+            async move {
+                let options = GetOptions::new().with_count_only();
+                kv.get(key, Some(options)).await
+            }
+        };
+        let response = self.members.kv(Effect::Reads, read).await;
+        let response = response.map_err(CallError::without_context)?;
         Ok(convert::revision(response.header()))
     }
 
     async fn get(&self, key: &str, at: Option<Revision>) -> Result<GetResponse> {
-        let mut kv = self.kv();
+        let key = self.keys.outer(key)?;
         let options = at.map(|at| GetOptions::new().with_revision(convert::number(at)));
-        let response = call(self.timeout, kv.get(self.keys.outer(key), options)).await;
-        let mut response = match response {
+        let read = |mut kv: KvClient| {
+            let (key, options) = (key.clone(), options.clone());
+            async move { kv.get(key, options).await }
+        };
+        let mut response = match self.members.kv(Effect::Reads, read).await {
             Ok(response) => response,
             Err(error) => return Err(self.explain(error, Asked::revision(at)).await),
         };
@@ -198,7 +116,9 @@ impl Shared {
     }
 
     async fn range(&self, request: RangeRequest) -> Result<RangeResponse> {
-        if request.start >= request.end {
+        let start = self.keys.bound(&request.start);
+        let end = self.keys.bound(&request.end);
+        if start >= end {
             return Ok(RangeResponse {
                 revision: self.range_revision(request.revision).await?,
                 kvs: Vec::new(),
@@ -207,7 +127,7 @@ impl Shared {
             });
         }
         let mut options = GetOptions::new()
-            .with_range(self.keys.outer(&request.end))
+            .with_range(end)
             .with_limit(i64::try_from(request.limit).unwrap_or(i64::MAX));
         if let Some(at) = request.revision {
             options = options.with_revision(convert::number(at));
@@ -215,9 +135,11 @@ impl Shared {
         if request.keys_only {
             options = options.with_keys_only();
         }
-        let mut kv = self.kv();
-        let get = kv.get(self.keys.start(&request.start), Some(options));
-        let mut response = match call(self.timeout, get).await {
+        let read = |mut kv: KvClient| {
+            let (start, options) = (start.clone(), options.clone());
+            async move { kv.get(start, Some(options)).await }
+        };
+        let mut response = match self.members.kv(Effect::Reads, read).await {
             Ok(response) => response,
             Err(error) => return Err(self.explain(error, Asked::revision(request.revision)).await),
         };
@@ -239,20 +161,28 @@ impl Shared {
     }
 
     async fn txn(&self, txn: Txn) -> Result<TxnResponse> {
-        let asked = Asked::lease(txn.success.iter().chain(&txn.failure).find_map(leased));
-        let mut kv = self.kv();
-        let response = call(self.timeout, kv.txn(self.keys.txn(txn))).await;
-        match response {
+        let mut asked = Asked::lease(txn.success.iter().chain(&txn.failure).find_map(leased));
+        if txn.success.iter().chain(&txn.failure).any(writes) {
+            asked = asked.writing();
+        }
+        let txn = self.keys.txn(txn)?;
+        let commit = |mut kv: KvClient| {
+            let txn = txn.clone();
+            async move { kv.txn(txn).await }
+        };
+        match self.members.kv(Effect::Writes, commit).await {
             Ok(response) => Ok(self.keys.txn_response(&response)),
             Err(error) => Err(self.explain(error, asked).await),
         }
     }
 
     async fn compact(&self, revision: Revision) -> Result<()> {
-        let mut kv = self.kv();
-        let options = None::<CompactionOptions>;
-        let response = call(self.timeout, kv.compact(convert::number(revision), options)).await;
-        match response {
+        let compact = |mut kv: KvClient| async move {
+            let options = None::<CompactionOptions>;
+            kv.compact(convert::number(revision), options).await
+        };
+        // compacting twice is compacting once
+        match self.members.kv(Effect::Reads, compact).await {
             Ok(_) => Ok(()),
             Err(error) => match self.explain(error, Asked::revision(Some(revision))).await {
                 StorageError::Compacted { .. } => Ok(()), // somebody was quicker
@@ -264,32 +194,27 @@ impl Shared {
     async fn grant(&self, ttl: Duration) -> Result<Lease> {
         let seconds = ttl.as_secs() + u64::from(ttl.subsec_nanos() > 0);
         let seconds = i64::try_from(seconds.max(1)).unwrap_or(i64::MAX);
-        let mut leases = self.client.lease_client();
-        let response = call(self.timeout, leases.grant(seconds, None)).await;
-        Ok(Lease(response.map_err(|e| e.without_context())?.id()))
+        let grant =
+            |client: Client| async move { client.lease_client().grant(seconds, None).await };
+        // a lease that nobody learns of has no keys and runs out
+        let response = self.members.call(Effect::Reads, grant).await;
+        Ok(Lease(response.map_err(CallError::without_context)?.id()))
     }
 
     async fn revoke(&self, lease: Lease) -> Result<()> {
-        let mut leases = self.client.lease_client();
-        match call(self.timeout, leases.revoke(lease.0)).await {
+        let revoke = |client: Client| async move { client.lease_client().revoke(lease.0).await };
+        match self.members.call(Effect::Writes, revoke).await {
             Ok(_) => Ok(()),
-            Err(error) => Err(self.explain(error, Asked::lease(Some(lease))).await),
-        }
-    }
-
-    async fn health(&self) -> Result<()> {
-        self.current_revision().await?;
-        let mut maintenance = self.client.maintenance_client();
-        let status = call(self.timeout, maintenance.status()).await;
-        let status = status.map_err(|e| e.without_context())?;
-        match status.errors() {
-            [] => Ok(()),
-            errors if errors.iter().any(|e| e.contains("NOSPACE")) => {
-                Err(StorageError::NoSpace(errors.join("; ")))
+            Err(error) => {
+                let asked = Asked::lease(Some(lease)).writing();
+                Err(self.explain(error, asked).await)
             }
-            errors => Err(StorageError::Unavailable(errors.join("; "))),
         }
     }
+}
+
+fn writes(op: &Op) -> bool {
+    !matches!(op, Op::Get { .. })
 }
 
 fn leased(op: &Op) -> Option<Lease> {
@@ -338,11 +263,11 @@ impl Storage for Etcd {
     }
 
     fn watch(&self, request: WatchRequest) -> BoxFuture<'_, Result<WatchStream>> {
-        Box::pin(async move { Ok(self.shared.hub.watch(self.shared.clone(), request)) })
+        Box::pin(self.feeds.watch(&self.shared, request))
     }
 
     fn request_progress(&self, prefix: &str, revision: Revision) {
-        self.shared.hub.request_progress(prefix, revision);
+        self.feeds.request_progress(prefix, revision);
     }
 
     fn current_revision(&self) -> BoxFuture<'_, Result<Revision>> {
@@ -363,5 +288,9 @@ impl Storage for Etcd {
 
     fn health(&self) -> BoxFuture<'_, Result<()>> {
         Box::pin(self.shared.health())
+    }
+
+    fn size(&self) -> BoxFuture<'_, Result<Size>> {
+        Box::pin(self.shared.size())
     }
 }

@@ -16,7 +16,7 @@ pub mod watch_cache;
 pub use embedded::{Embedded, EmbeddedOptions};
 pub use engine::{
     BoxFuture, Compare, Event, EventKind, GetResponse, KeyValue, Lease, Op, RangeRequest,
-    RangeResponse, Result, Storage, StorageError, Txn, TxnResponse, WatchBatch, WatchRequest,
+    RangeResponse, Result, Size, Storage, StorageError, Txn, TxnResponse, WatchBatch, WatchRequest,
     WatchStream,
 };
 pub use etcd::{Etcd, EtcdOptions};

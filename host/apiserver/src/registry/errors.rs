@@ -16,6 +16,12 @@ pub(crate) fn from_storage(error: StorageError) -> Status {
             format!("storage is unavailable: {why}"),
         )
         .retry_after(1),
+        // no Retry-After: clients that follow it would create a second object
+        StorageError::OutcomeUnknown(why) => Status::new(
+            504,
+            "Timeout",
+            format!("storage did not say whether the write took place: {why}"),
+        ),
         error @ (StorageError::NoSpace(_)
         | StorageError::Invalid(_)
         | StorageError::LeaseNotFound(_)

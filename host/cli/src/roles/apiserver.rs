@@ -145,10 +145,23 @@ async fn storage(flags: &ApiServerFlags) -> Result<Arc<dyn Storage>> {
     options.cert_file = flags.etcd_certfile.clone();
     options.key_file = flags.etcd_keyfile.clone();
     options.prefix = flags.etcd_prefix.clone();
+    let interval = flags.etcd_compaction_interval;
+    options.compaction_interval = Some(interval).filter(|interval| !interval.is_zero());
+    options.user = etcd_user(flags)?;
     let engine = Etcd::connect(options)
         .await
         .with_context(|| format!("reaching etcd at {}", flags.etcd_servers.join(", ")))?;
     Ok(Arc::new(engine))
+}
+
+fn etcd_user(flags: &ApiServerFlags) -> Result<Option<(String, String)>> {
+    let (Some(name), Some(file)) = (&flags.etcd_username, &flags.etcd_password_file) else {
+        return Ok(None);
+    };
+    let password = fs::read_to_string(file)
+        .with_context(|| format!("reading the password of etcd from {}", file.display()))?;
+    let password = password.trim_end_matches(['\r', '\n']);
+    Ok(Some((name.clone(), password.to_owned())))
 }
 
 fn options(flags: &ApiServerFlags) -> Result<ApiServerOptions> {

@@ -8,9 +8,10 @@ use std::{sync::Arc, time::Duration};
 
 use etcd_client::{Compare, CompareOp, Txn, TxnOp, TxnOpResponse};
 
-use super::{Shared, convert, errors::call};
+use super::{Shared, convert, errors::CallError, members::Effect};
 use crate::engine::{Result, Revision};
 
+/// Outside the prefix, as upstream has it: one etcd has one history.
 const KEY: &str = "compact_rev_key";
 
 /// What this process knows of the agreement.
@@ -35,17 +36,22 @@ pub(super) async fn run(shared: Arc<Shared>, interval: Duration) {
 }
 
 async fn step(shared: &Shared, agreed: Agreed) -> Result<Agreed> {
-    let known = Compare::version(KEY, CompareOp::Equal, agreed.interval);
     let txn = Txn::new()
-        .when([known])
+        .when([Compare::version(KEY, CompareOp::Equal, agreed.interval)])
         .and_then([TxnOp::put(KEY, agreed.revision.to_string(), None)])
         .or_else([TxnOp::get(KEY, None)]);
-    let response = call(shared.timeout, shared.kv().txn(txn)).await;
-    let response = response.map_err(|e| e.without_context())?;
+    let commit = |mut kv: etcd_client::KvClient| {
+        let txn = txn.clone();
+        async move { kv.txn(txn).await }
+    };
+    // if the answer is lost, the next round finds that the version is another one
+    let response = shared.members.kv(Effect::Writes, commit).await;
+    let response = response.map_err(CallError::without_context)?;
     let revision = convert::revision(response.header());
     if response.succeeded() {
         if agreed.revision.0 > 0 {
             shared.compact(agreed.revision).await?;
+            tracing::debug!(revision = agreed.revision.0, "etcd: compacted");
         }
         return Ok(Agreed {
             interval: agreed.interval + 1,

@@ -1,22 +1,44 @@
 //! etcd's errors in the engine's words. etcd says which revision was compacted, or is current, only to those who ask again.
 
-use std::{future::Future, time::Duration};
+use std::{error::Error, time::Duration};
 
 use super::{Shared, pump};
 use crate::engine::{Lease, Revision, StorageError};
 
-/// Why a call failed.
+/// Why a request to a member failed.
 #[derive(Debug)]
-pub(super) enum CallError {
-    Etcd(etcd_client::Error),
-    TimedOut(Duration),
+pub(super) struct CallError {
+    endpoint: String,
+    cause: Cause,
+    /// It failed before anything was sent.
+    unsent: bool,
 }
 
-/// What the call was about, for the error's text and numbers.
+#[derive(Debug)]
+enum Cause {
+    Etcd(etcd_client::Error),
+    Late(Duration),
+}
+
+/// What a failure means for a further attempt.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Failure {
+    /// The member was not reached: nothing was sent.
+    Unreached,
+    /// The member cannot serve now and has not proposed anything.
+    Refused,
+    /// It may or may not have happened.
+    Unknown,
+    /// Etcd has answered, and would answer the same again.
+    Final,
+}
+
+/// What the request was about, for the error's text and numbers.
 #[derive(Clone, Copy, Default)]
 pub(super) struct Asked {
     revision: Revision,
     lease: Lease,
+    writes: bool,
 }
 
 impl Asked {
@@ -33,16 +55,13 @@ impl Asked {
             ..Self::default()
         }
     }
-}
 
-/// Bounds a call's time.
-pub(super) async fn call<T>(
-    timeout: Duration,
-    call: impl Future<Output = Result<T, etcd_client::Error>>,
-) -> Result<T, CallError> {
-    match tokio::time::timeout(timeout, call).await {
-        Ok(result) => result.map_err(CallError::Etcd),
-        Err(_) => Err(CallError::TimedOut(timeout)),
+    /// A failure leaves it open whether the write took place.
+    pub(super) fn writing(self) -> Self {
+        Self {
+            writes: true,
+            ..self
+        }
     }
 }
 
@@ -51,22 +70,62 @@ enum Meaning {
     Compacted,
     Future,
     NoSpace,
+    Corrupt,
     NoLease,
     Invalid,
     Unavailable,
 }
 
 impl CallError {
+    pub(super) fn new(endpoint: &str, error: etcd_client::Error) -> Self {
+        Self {
+            endpoint: endpoint.to_owned(),
+            cause: Cause::Etcd(error),
+            unsent: false,
+        }
+    }
+
+    pub(super) fn late(endpoint: &str, after: Duration) -> Self {
+        Self {
+            endpoint: endpoint.to_owned(),
+            cause: Cause::Late(after),
+            unsent: false,
+        }
+    }
+
+    pub(super) fn before_sending(self) -> Self {
+        Self {
+            unsent: true,
+            ..self
+        }
+    }
+
+    /// What may be done about it.
+    pub(super) fn failure(&self) -> Failure {
+        use etcd_client::Error as Etcd;
+        match &self.cause {
+            Cause::Etcd(Etcd::GRpcStatus(status)) => match kind_of(status) {
+                Failure::Unknown if self.unsent => Failure::Unreached,
+                failure => failure,
+            },
+            Cause::Etcd(Etcd::InvalidArgs(_) | Etcd::InvalidUri(_)) => Failure::Final,
+            _ if self.unsent => Failure::Unreached,
+            _ => Failure::Unknown,
+        }
+    }
+
+    /// The engine's error where it does not matter what was asked.
     pub(super) fn without_context(self) -> StorageError {
         match self.meaning() {
             Meaning::NoSpace => StorageError::NoSpace(self.text()),
+            Meaning::Corrupt => StorageError::Corrupt(self.text()),
             Meaning::Invalid => StorageError::Invalid(self.text()),
             _ => StorageError::Unavailable(self.text()),
         }
     }
 
     fn meaning(&self) -> Meaning {
-        let Self::Etcd(etcd_client::Error::GRpcStatus(status)) = self else {
+        let Cause::Etcd(etcd_client::Error::GRpcStatus(status)) = &self.cause else {
             return Meaning::Unavailable;
         };
         let has = |text| status.message().contains(text);
@@ -76,6 +135,8 @@ impl CallError {
             Meaning::Future
         } else if has("database space exceeded") {
             Meaning::NoSpace
+        } else if has("corrupt cluster") {
+            Meaning::Corrupt
         } else if has("requested lease not found") {
             Meaning::NoLease
         } else if has("duplicate key given in txn request")
@@ -90,18 +151,65 @@ impl CallError {
     }
 
     fn text(&self) -> String {
-        match self {
-            Self::Etcd(etcd_client::Error::GRpcStatus(status)) => {
-                format!("etcd: {}: {}", status.code(), status.message())
+        let endpoint = &self.endpoint;
+        match &self.cause {
+            Cause::Etcd(etcd_client::Error::GRpcStatus(status)) => {
+                let source = innermost(status);
+                format!(
+                    "etcd at {endpoint}: {}: {}{source}",
+                    status.code(),
+                    status.message()
+                )
             }
-            Self::Etcd(error) => format!("etcd: {error}"),
-            Self::TimedOut(after) => format!("etcd: no answer in {after:?}"),
+            Cause::Etcd(error) => format!("etcd at {endpoint}: {error}"),
+            Cause::Late(after) => format!("etcd at {endpoint}: no answer in {after:.1?}"),
         }
     }
 }
 
+fn kind_of(status: &tonic::Status) -> Failure {
+    use tonic::Code;
+    let has = |text| status.message().contains(text);
+    if sources(status).any(|source| source.is::<tonic::ConnectError>()) {
+        return Failure::Unreached;
+    }
+    if has("etcdserver: no leader")
+        || has("etcdserver: too many requests")
+        || has("etcdserver: not capable")
+        || has("etcdserver: rpc not supported for learner")
+    {
+        return Failure::Refused;
+    }
+    match status.code() {
+        Code::Unavailable
+        | Code::Unknown
+        | Code::Internal
+        | Code::Cancelled
+        | Code::Aborted
+        | Code::DeadlineExceeded => Failure::Unknown,
+        _ => Failure::Final,
+    }
+}
+
+fn sources(error: &dyn Error) -> impl Iterator<Item = &(dyn Error + 'static)> {
+    let mut next = error.source();
+    std::iter::from_fn(move || {
+        let source = next?;
+        next = source.source();
+        Some(source)
+    })
+}
+
+/// What lies at the bottom of a failed connection: `: Connection refused (os error 111)`.
+fn innermost(status: &tonic::Status) -> String {
+    sources(status)
+        .last()
+        .map(|source| format!(": {source}"))
+        .unwrap_or_default()
+}
+
 impl Shared {
-    /// The engine's error for a failed call.
+    /// The engine's error for a failed request.
     pub(super) async fn explain(&self, error: CallError, asked: Asked) -> StorageError {
         match error.meaning() {
             Meaning::Compacted => {
@@ -120,7 +228,65 @@ impl Shared {
                 Err(error) => error,
             },
             Meaning::NoLease => StorageError::LeaseNotFound(asked.lease),
+            Meaning::Unavailable if asked.writes && error.failure() == Failure::Unknown => {
+                StorageError::OutcomeUnknown(error.text())
+            }
             _ => error.without_context(),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_may_have_happened_is_told_from_what_did_not() {
+        use tonic::{Code, Status};
+        let refused = || Status::from_error(Box::new(tonic::ConnectError("refused".into())));
+        // the status, what it means for a further attempt
+        let cases: [(Status, Failure); 9] = [
+            (refused(), Failure::Unreached),
+            (
+                Status::unavailable("etcdserver: no leader"),
+                Failure::Refused,
+            ),
+            (
+                Status::resource_exhausted("etcdserver: too many requests"),
+                Failure::Refused,
+            ),
+            (
+                Status::unavailable("etcdserver: leader changed"),
+                Failure::Unknown,
+            ),
+            (
+                Status::unavailable("etcdserver: request timed out"),
+                Failure::Unknown,
+            ),
+            (
+                Status::unknown("transport error: broken pipe"),
+                Failure::Unknown,
+            ),
+            (
+                Status::cancelled("operation was canceled"),
+                Failure::Unknown,
+            ),
+            (
+                Status::out_of_range("etcdserver: mvcc: required revision has been compacted"),
+                Failure::Final,
+            ),
+            (
+                Status::new(Code::PermissionDenied, "etcdserver: permission denied"),
+                Failure::Final,
+            ),
+        ];
+        for (status, expected) in cases {
+            let text = status.to_string();
+            let error = CallError::new("http://e", etcd_client::Error::GRpcStatus(status));
+            assert_eq!(error.failure(), expected, "{text}");
+        }
+        let late = CallError::late("http://e", Duration::from_secs(1));
+        assert_eq!(late.failure(), Failure::Unknown);
+        assert_eq!(late.before_sending().failure(), Failure::Unreached);
     }
 }

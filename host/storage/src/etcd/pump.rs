@@ -1,34 +1,46 @@
-//! The one watch over all keys that feeds the hub, and the short ones for watches that are behind.
+//! Reads the changes below a prefix from etcd: the watch that feeds a hub, and the short ones for watches that are behind.
+//!
+//! How far a quiet prefix has come is asked for: etcd answers a progress request once the stream has been given every event
+//! up to the revision it names. Before 3.4.25 and 3.5.8 such an answer could overtake events; it is a sign of life then, no more.
 
 use std::{sync::Arc, time::Duration};
 
-use etcd_client::{WatchOptions, WatchResponse};
+use etcd_client::{WatchOptions, WatchRequestSender, WatchResponse, WatchResponseStream};
 use futures::{StreamExt, stream::BoxStream};
+use tokio::time::Instant;
 
 use super::{
     Shared, convert,
-    errors::{CallError, call},
+    errors::CallError,
+    feeds::{Feed, Scope},
+    members::Effect,
 };
 use crate::engine::{Event, Result, Revision, StorageError, WatchBatch};
 
-const FIRST_RETRY: Duration = Duration::from_millis(50);
-const LAST_RETRY: Duration = Duration::from_secs(2);
+const FIRST_RETRY: Duration = Duration::from_millis(20);
+const LAST_RETRY: Duration = Duration::from_secs(1);
+/// Between two questions for progress; the member may be behind the one that named the revision.
+const FIRST_PACE: Duration = Duration::from_millis(5);
+const LAST_PACE: Duration = Duration::from_millis(200);
+/// A member that does not answer such questions for so long is left.
+const STALLED: Duration = Duration::from_secs(2);
 
-/// Events of one answer, and the revision up to which nothing is missing.
+/// Events of one answer, and the revision up to which nothing is missing; 0: the answer does not tell.
 type Answer = (Vec<Event>, Revision);
 
-/// Publishes everything that happens, until it is aborted. After a lost connection it goes on from where it was; if etcd has
-/// compacted that away meanwhile, every watch ends with `Compacted`.
-pub(super) async fn run(shared: Arc<Shared>) {
+/// Publishes everything that happens below a feed's prefix, until it is aborted. After a lost connection it goes on from where
+/// it was; if etcd has compacted that away meanwhile, every watch ends with `Compacted`.
+pub(super) async fn run(shared: Arc<Shared>, feed: Arc<Feed>) {
     let mut retry = FIRST_RETRY;
     loop {
-        let Err(error) = pump(&shared, &mut retry).await else {
+        let Err(error) = pump(&shared, &feed, &mut retry).await else {
             continue;
         };
-        tracing::warn!(%error, "etcd: the watch was interrupted, going on soon");
+        let scope = &feed.scope;
+        tracing::warn!(?scope, %error, "etcd: a watch was interrupted, going on soon");
         if let StorageError::Compacted { .. } = error {
             match shared.current_revision().await {
-                Ok(current) => shared.hub.break_watches(&error, current),
+                Ok(current) => feed.hub.break_watches(&error, current),
                 Err(error) => tracing::warn!(%error, "etcd: cannot read the current revision"),
             }
         }
@@ -37,44 +49,55 @@ pub(super) async fn run(shared: Arc<Shared>) {
     }
 }
 
-async fn pump(shared: &Shared, retry: &mut Duration) -> Result<()> {
-    let mut answers = Answers::open(shared, shared.hub.published()).await?;
+async fn pump(shared: &Shared, feed: &Feed, retry: &mut Duration) -> Result<()> {
+    let mut watch = Watch::open(shared, &feed.scope, feed.hub.published()).await?;
     loop {
-        let (events, revision) = answers.next(shared).await?;
-        *retry = FIRST_RETRY;
-        shared.hub.publish(&events, revision);
+        let missing = feed.is_behind();
+        tokio::select! {
+            answer = watch.answers.next(shared) => {
+                let (events, revision) = answer?;
+                *retry = FIRST_RETRY;
+                watch.asking.answered(revision > feed.hub.published());
+                feed.hub.publish(&events, revision);
+            }
+            asked = watch.asking.ask(shared), if missing => asked?,
+            () = feed.asked(), if !missing => watch.asking.hurry(),
+        }
     }
 }
 
-/// See [`crate::hub::Source::replay`]. Watches all keys too: `upto` is a revision that has an event, which ends the replay.
+/// See [`crate::hub::Source::replay`].
 pub(super) fn replay(
     shared: Arc<Shared>,
     prefix: Arc<str>,
     after: Revision,
     upto: Revision,
 ) -> BoxStream<'static, Result<WatchBatch>> {
-    let start = (None::<Answers>, after);
+    let start = (None::<Watch>, after);
+    let scope = match shared.has_progress {
+        true => Scope::Prefix(prefix.clone()),
+        false => Scope::Everything,
+    };
     Box::pin(futures::stream::try_unfold(
         start,
-        move |(answers, reached)| {
-            let (shared, prefix) = (shared.clone(), prefix.clone());
+        move |(watch, reached)| {
+            let (shared, prefix, scope) = (shared.clone(), prefix.clone(), scope.clone());
             async move {
-                let (mut answers, mut reached) = (answers, reached);
+                let (mut watch, mut reached) = (watch, reached);
                 while reached < upto {
-                    let open = match answers.take() {
+                    let open = match watch.take() {
                         Some(open) => open,
-                        None => Answers::open(&shared, reached).await?,
+                        None => Watch::open(&shared, &scope, reached).await?,
                     };
-                    let open = answers.insert(open);
-                    let (mut events, revision) = open.next(&shared).await?;
-                    reached = revision.min(upto);
+                    let (mut events, revision) = watch.insert(open).next(&shared).await?;
+                    reached = reached.max(revision.min(upto));
                     events.retain(|e| e.kv.mod_revision <= upto && e.kv.key.starts_with(&*prefix));
                     if !events.is_empty() {
                         let batch = WatchBatch {
                             revision: reached,
                             events,
                         };
-                        return Ok(Some((batch, (answers, reached))));
+                        return Ok(Some((batch, (watch, reached))));
                     }
                 }
                 Ok(None)
@@ -86,53 +109,127 @@ pub(super) fn replay(
 /// The revision up to which etcd has compacted, if `asked` is before it.
 pub(super) async fn compacted(shared: &Shared, asked: Revision) -> Option<Revision> {
     let before = Revision(asked.0.saturating_sub(1));
-    let next = async { Answers::open(shared, before).await?.next(shared).await };
-    match tokio::time::timeout(shared.timeout, next).await {
+    let refused = async {
+        let scope = match shared.has_progress {
+            true => Scope::Prefix("".into()),
+            false => Scope::Everything,
+        };
+        let mut watch = Watch::open(shared, &scope, before).await?;
+        while watch.next(shared).await?.1 <= before {}
+        Ok(())
+    };
+    match tokio::time::timeout(shared.members.timeout(), refused).await {
         Ok(Err(StorageError::Compacted { oldest, .. })) => Some(oldest),
         _ => None,
     }
 }
 
-/// A watch of all keys, answer by answer.
+/// A watch of a prefix at one member.
+struct Watch {
+    answers: Answers,
+    asking: Asking,
+}
+
+/// What the member says, answer by answer.
 struct Answers {
-    stream: etcd_client::WatchStream,
+    stream: WatchResponseStream,
     after: Revision,
+    member: usize,
+    believes_progress: bool,
+}
+
+/// The questions for progress.
+struct Asking {
+    requests: WatchRequestSender,
+    member: usize,
+    next: Instant,
+    pace: Duration,
+    /// Since when there has been no answer.
+    unanswered: Option<Instant>,
+}
+
+impl Watch {
+    async fn open(shared: &Shared, scope: &Scope, after: Revision) -> Result<Self> {
+        let (start, options) = match scope {
+            Scope::Prefix(prefix) => {
+                let (start, end) = shared.keys.range_of(prefix);
+                (start, WatchOptions::new().with_range(end))
+            }
+            Scope::Everything => (String::new(), WatchOptions::new().with_all_keys()),
+        };
+        let options = options
+            .with_start_revision(convert::number(after) + 1)
+            .with_progress_notify();
+        let member = shared.members.current();
+        let watch = |client: etcd_client::Client| {
+            let (start, options) = (start.clone(), options.clone());
+            async move {
+                let mut client = client.watch_client().max_decoding_message_size(usize::MAX);
+                client.watch(start, Some(options)).await
+            }
+        };
+        let stream = shared.members.call(Effect::Reads, watch).await;
+        let (requests, stream) = stream.map_err(CallError::without_context)?.split();
+        Ok(Self {
+            answers: Answers {
+                stream,
+                after,
+                member,
+                believes_progress: *scope != Scope::Everything,
+            },
+            asking: Asking {
+                requests,
+                member,
+                next: Instant::now(),
+                pace: FIRST_PACE,
+                unanswered: None,
+            },
+        })
+    }
+
+    /// The next answer; asks for progress until it comes.
+    async fn next(&mut self, shared: &Shared) -> Result<Answer> {
+        loop {
+            tokio::select! {
+                answer = self.answers.next(shared) => {
+                    self.asking.answered(false);
+                    return answer;
+                }
+                asked = self.asking.ask(shared) => asked?,
+            }
+        }
+    }
 }
 
 impl Answers {
-    async fn open(shared: &Shared, after: Revision) -> Result<Self> {
-        let mut client = shared
-            .client
-            .watch_client()
-            .max_decoding_message_size(usize::MAX);
-        let options = WatchOptions::new()
-            .with_all_keys()
-            .with_start_revision(convert::number(after) + 1)
-            .with_progress_notify();
-        let stream = call(shared.timeout, client.watch("", Some(options))).await;
-        let stream = stream.map_err(|e| e.without_context())?;
-        Ok(Self { stream, after })
-    }
-
-    /// The next answer with events. Answers are whole revisions, because fragments were not asked for.
+    /// The next answer with events or progress. Answers are whole revisions, because fragments were not asked for. Nothing is
+    /// lost if the future is dropped before it is ready.
     async fn next(&mut self, shared: &Shared) -> Result<Answer> {
         loop {
             let answer = match self.stream.next().await {
                 Some(Ok(answer)) => answer,
-                Some(Err(error)) => return Err(CallError::Etcd(error).without_context()),
-                None => {
-                    return Err(StorageError::Unavailable(
-                        "etcd: the watch ended".to_owned(),
-                    ));
+                ended => {
+                    shared.members.leave(self.member);
+                    let why = match ended {
+                        Some(Err(error)) => error.to_string(),
+                        _ => "it ended".to_owned(),
+                    };
+                    return Err(StorageError::Unavailable(format!("etcd: the watch: {why}")));
                 }
             };
             self.check(&answer)?;
-            let last = answer.events().last().and_then(|event| event.kv());
-            if let Some(last) = last.map(|kv| Revision(kv.mod_revision().cast_unsigned())) {
-                let events = answer.events().iter();
-                let events = events.filter_map(|e| shared.keys.event(e)).collect();
-                return Ok((events, last));
+            if answer.created() {
+                continue; // says how far etcd is, not the watch
             }
+            let last = answer.events().last().and_then(|event| event.kv());
+            let revision = match last {
+                Some(last) => Revision(last.mod_revision().cast_unsigned()),
+                None if self.believes_progress => convert::revision(answer.header()),
+                None => Revision(0),
+            };
+            let events = answer.events().iter();
+            let events = events.filter_map(|e| shared.keys.event(e)).collect();
+            return Ok((events, revision));
         }
     }
 
@@ -148,5 +245,40 @@ impl Answers {
                 oldest: Revision(compacted.cast_unsigned()),
             }),
         }
+    }
+}
+
+impl Asking {
+    /// Asks once, when it is time. Fails when the member has been silent for too long.
+    async fn ask(&mut self, shared: &Shared) -> Result<()> {
+        tokio::time::sleep_until(self.next).await;
+        let now = Instant::now();
+        let since = *self.unanswered.get_or_insert(now);
+        if now - since > STALLED {
+            shared.members.leave(self.member);
+            let why = format!(
+                "etcd: the watch: no sign of progress in {:.1?}",
+                now - since
+            );
+            return Err(StorageError::Unavailable(why));
+        }
+        let asked = self.requests.request_progress().await;
+        asked.map_err(|error| StorageError::Unavailable(format!("etcd: the watch: {error}")))?;
+        self.next = now + self.pace;
+        self.pace = LAST_PACE.min(self.pace * 2);
+        Ok(())
+    }
+
+    /// Notes a sign of life. If it told something new, the next question is not held back.
+    fn answered(&mut self, is_new: bool) {
+        self.unanswered = None;
+        if is_new {
+            self.hurry();
+        }
+    }
+
+    fn hurry(&mut self) {
+        self.next = Instant::now();
+        self.pace = FIRST_PACE;
     }
 }

@@ -5,7 +5,8 @@ use std::{path::Path, sync::Arc, time::Duration};
 use bytes::Bytes;
 use futures::StreamExt;
 use pilothouse_storage::{
-    BoxFuture, Etcd, EtcdOptions, Lease, Revision, Storage, StorageError, Txn, WatchRequest,
+    BoxFuture, Etcd, EtcdOptions, Lease, RangeRequest, Revision, Storage, StorageError, Txn,
+    WatchRequest,
 };
 use rcgen::{BasicConstraints, CertificateParams, ExtendedKeyUsagePurpose, IsCa, Issuer, KeyPair};
 
@@ -46,6 +47,12 @@ async fn etcd() {
     crate::conformance(&|| Box::new(EtcdEngine(engine.clone()))).await;
 }
 
+/// Etcd as others see it.
+async fn raw(server: &EtcdServer) -> etcd_client::Client {
+    let client = etcd_client::Client::connect([&server.endpoint], None).await;
+    client.expect("connect")
+}
+
 #[tokio::test]
 async fn prefixes_separate_tenants() {
     let (server, _dir) = EtcdServer::start();
@@ -54,12 +61,13 @@ async fn prefixes_separate_tenants() {
         ..options(&server)
     };
     let one = Etcd::connect(tenant("/one")).await.expect("connect");
-    let other = Etcd::connect(tenant("/other")).await.expect("connect");
-    let outside = Etcd::connect(tenant("")).await.expect("connect");
+    let other = Etcd::connect(tenant("other")).await.expect("connect");
+    let plain = Etcd::connect(options(&server)).await.expect("connect");
     let start = one.current_revision().await.expect("revision");
     let request = WatchRequest::new("/registry/", start);
     let mut watch = one.watch(request).await.expect("watch");
     put(&other, "/registry/pods/a", "other").await;
+    put(&plain, "/registry/pods/a", "plain").await;
     let revision = put(&one, "/registry/pods/a", "one").await;
 
     let batch = tokio::time::timeout(PATIENCE, watch.next())
@@ -69,11 +77,102 @@ async fn prefixes_separate_tenants() {
     assert_eq!(batch.events.len(), 1);
     assert_eq!(&*batch.events[0].kv.key, "/registry/pods/a");
     assert_eq!(batch.events[0].kv.mod_revision, revision);
-    let seen = outside
-        .get("/one/registry/pods/a", None)
+    let everything = RangeRequest::prefix("");
+    for (engine, value) in [(&one, "one"), (&other, "other"), (&plain, "plain")] {
+        let found = engine.range(everything.clone()).await.expect("range").kvs;
+        let found: Vec<(&str, &[u8])> = found.iter().map(|kv| (&*kv.key, &*kv.value)).collect();
+        assert_eq!(found, [("/registry/pods/a", value.as_bytes())]);
+    }
+    let mut etcd = raw(&server).await;
+    for key in ["/one/pods/a", "/other/pods/a", "/registry/pods/a"] {
+        assert_eq!(etcd.get(key, None).await.expect("get").count(), 1, "{key}");
+    }
+    let outside = one.get("compact_rev_key", None).await;
+    assert!(matches!(outside, Err(StorageError::Invalid(_))));
+}
+
+/// One watch for each prefix. The etcd of the tests may be one whose progress overtakes events, so none are under way here when
+/// it is asked.
+#[tokio::test]
+async fn each_prefix_has_a_watch_of_its_own() {
+    let dir = tempfile::tempdir().expect("temporary directory");
+    let server = EtcdServer::start_in(dir.path(), 0, None);
+    let port = server.port();
+    let by_prefix = EtcdOptions {
+        reliable_progress: Some(true),
+        ..options(&server)
+    };
+    let storage = Etcd::connect(by_prefix).await.expect("connect");
+    let start = storage.current_revision().await.expect("revision");
+    let watch = |prefix: &'static str| storage.watch(WatchRequest::new(prefix, start));
+    let mut pods = watch("/registry/pods/").await.expect("watch");
+    let mut again = watch("/registry/pods/").await.expect("watch");
+    let mut secrets = watch("/registry/secrets/").await.expect("watch");
+    for watch in [&mut pods, &mut again, &mut secrets] {
+        assert!(futures::poll!(watch.next()).is_pending());
+    }
+    let written = put(&storage, "/registry/pods/a", "1").await;
+    for watch in [&mut pods, &mut again] {
+        let batch = tokio::time::timeout(PATIENCE, watch.next()).await;
+        let batch = batch.expect("in time").expect("open").expect("batch");
+        assert_eq!((batch.revision, batch.events.len()), (written, 1));
+    }
+    // of the quiet one it is asked how far it has come
+    storage.request_progress("/registry/secrets/", written);
+    let batch = tokio::time::timeout(PATIENCE, secrets.next()).await;
+    let batch = batch.expect("in time").expect("open").expect("batch");
+    assert!(batch.events.is_empty() && batch.revision >= written);
+
+    drop(server);
+    let server = EtcdServer::start_in(dir.path(), port, None);
+    let other = Etcd::connect(options(&server)).await.expect("connect");
+    let second = put(&other, "/registry/secrets/b", "2").await;
+    let batch = tokio::time::timeout(PATIENCE, secrets.next()).await;
+    let batch = batch.expect("in time").expect("open").expect("batch");
+    assert_eq!((batch.revision, batch.events.len()), (second, 1));
+}
+
+#[tokio::test]
+async fn a_user_of_etcd_needs_the_prefix_only() {
+    let (server, _dir) = EtcdServer::start();
+    let mut etcd = raw(&server).await;
+    for (user, role) in [("root", "root"), ("cluster", "cluster")] {
+        etcd.user_add(user, "secret", None).await.expect("user");
+        etcd.role_add(role).await.expect("role");
+        etcd.user_grant_role(user, role).await.expect("grant");
+    }
+    let below = etcd_client::Permission::read_write("/registry/").with_prefix();
+    etcd.role_grant_permission("cluster", below)
         .await
-        .expect("get");
-    assert_eq!(seen.kv.map(|kv| kv.value), Some(Bytes::from("one")));
+        .expect("permission");
+    etcd.auth_enable().await.expect("auth");
+
+    let user = |password: &str| EtcdOptions {
+        user: Some(("cluster".to_owned(), password.to_owned())),
+        reliable_progress: Some(true), // a watch of all keys needs more permissions
+        timeout: Duration::from_secs(5),
+        ..options(&server)
+    };
+    let storage = Etcd::connect(user("secret")).await.expect("connect");
+    let start = storage.current_revision().await.expect("revision");
+    let mut watch = storage
+        .watch(WatchRequest::new("/registry/pods/", start))
+        .await
+        .expect("watch");
+    assert!(futures::poll!(watch.next()).is_pending());
+    let written = put(&storage, "/registry/pods/a", "1").await;
+    let batch = tokio::time::timeout(PATIENCE, watch.next()).await;
+    let batch = batch.expect("in time").expect("open").expect("batch");
+    assert_eq!(batch.revision, written);
+    storage.health().await.expect("healthy");
+
+    let elsewhere = Etcd::connect(EtcdOptions {
+        prefix: "/elsewhere".to_owned(),
+        ..user("secret")
+    });
+    let elsewhere = elsewhere.await.expect("connect");
+    assert!(elsewhere.get("/registry/pods/a", None).await.is_err());
+    assert!(Etcd::connect(user("wrong")).await.is_err());
 }
 
 #[tokio::test]
@@ -112,17 +211,22 @@ async fn api_servers_on_one_etcd_share_the_compaction() {
     let one = Etcd::connect(compacting()).await.expect("connect");
     let _other = Etcd::connect(compacting()).await.expect("connect");
     let old = put(&one, "/registry/pods/a", "1").await;
-    let request = WatchRequest::new("compact_rev_key", old);
-    let mut rounds = one.watch(request).await.expect("watch");
-    let mut last = Revision(0);
-    for _ in 0..4 {
-        let batch = tokio::time::timeout(PATIENCE, rounds.next())
-            .await
-            .expect("in time");
-        let batch = batch.expect("open").expect("batch");
-        assert!(batch.revision > last);
-        last = batch.revision;
+    let mut etcd = raw(&server).await;
+    let mut rounds = etcd.watch("compact_rev_key", None).await.expect("watch");
+    let mut versions = Vec::new();
+    while versions.len() < 4 {
+        let round = tokio::time::timeout(PATIENCE, rounds.next()).await;
+        let round = round.expect("in time").expect("open").expect("answer");
+        versions.extend(
+            round
+                .events()
+                .iter()
+                .filter_map(|e| Some(e.kv()?.version())),
+        );
     }
+    let first = versions[0];
+    let expected: Vec<i64> = (first..).take(versions.len()).collect();
+    assert_eq!(versions, expected, "each round is one server's");
     match one.get("/registry/pods/a", Some(old)).await {
         Err(StorageError::Compacted { oldest, .. }) => assert!(oldest > old),
         other => panic!("expected Compacted, got {other:?}"),

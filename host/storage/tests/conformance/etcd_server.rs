@@ -83,7 +83,7 @@ impl Drop for EtcdServer {
 }
 
 /// Reads the log until etcd says where it serves.
-fn address(log: &mut impl BufRead) -> String {
+pub(crate) fn address(log: &mut impl BufRead) -> String {
     let mut seen = String::new();
     loop {
         let mut line = String::new();
@@ -98,7 +98,7 @@ fn address(log: &mut impl BufRead) -> String {
     }
 }
 
-fn binary() -> PathBuf {
+pub(crate) fn binary() -> PathBuf {
     let path = env::var_os("PILOTHOUSE_TEST_ETCD").map(PathBuf::from);
     let path = path.unwrap_or_else(|| {
         let workspace = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
