@@ -181,6 +181,7 @@ pub(crate) struct Metrics {
     long_running: Family<Labels, Gauge>,
     watch_events: Family<Watched, Counter>,
     objects: Family<Kept, Gauge>,
+    storage_writable: Gauge,
     pub(crate) handshake_errors: Counter,
 }
 
@@ -212,6 +213,7 @@ impl Metrics {
             long_running: Family::default(),
             watch_events: Family::default(),
             objects: Family::default(),
+            storage_writable: Gauge::default(),
             handshake_errors: Counter::default(),
         };
         metrics.expose(now);
@@ -254,6 +256,11 @@ impl Metrics {
             "apiserver_resource_objects",
             "Stored objects by resource",
             self.objects.clone(),
+        );
+        exposed.register(
+            "pilothouse_storage_writable",
+            "Whether storage takes writes; 0 while its disk or quota is full or damage was found",
+            self.storage_writable.clone(),
         );
         exposed.register(
             "apiserver_tls_handshake_errors",
@@ -320,7 +327,13 @@ impl Metrics {
     }
 
     /// The text form; what is stored is counted now.
-    pub(crate) fn text(&self, registry: &Registry, form: Form) -> Result<String, std::fmt::Error> {
+    pub(crate) async fn text(
+        &self,
+        registry: &Registry,
+        form: Form,
+    ) -> Result<String, std::fmt::Error> {
+        let writable = registry.writable().await.is_ok();
+        self.storage_writable.set(i64::from(writable));
         for resource in registry.resources() {
             if resource.strategy.conversion().is_some() {
                 continue; // counted where it is kept

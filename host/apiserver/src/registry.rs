@@ -32,7 +32,7 @@ use pilothouse_api::{
     GroupVersionKind, GroupVersionResource, ResourceInfo, Revision, SharedObject, Status, apply,
     protobuf,
 };
-use pilothouse_storage::{KeyValue, Storage, WatchCache};
+use pilothouse_storage::{KeyValue, Storage, StorageError, WatchCache};
 
 pub(crate) use binding::bind;
 pub(crate) use delete::success;
@@ -292,10 +292,21 @@ impl Registry {
 
     /// Whether storage can serve, with the reason if it cannot.
     pub async fn health(&self) -> Result<(), String> {
-        self.storage
-            .health()
-            .await
-            .map_err(|error| error.to_string())
+        let writable = self.writable().await;
+        writable.map_err(|error| error.to_string())
+    }
+
+    /// Whether storage takes writes.
+    pub(crate) async fn writable(&self) -> Result<(), StorageError> {
+        self.storage.health().await
+    }
+
+    /// Whether storage lives; a full or damaged disk is not healed by a restart, and reads go on.
+    pub(crate) async fn alive(&self) -> Result<(), String> {
+        match self.writable().await {
+            Ok(()) | Err(StorageError::NoSpace(_) | StorageError::ReadOnly(_)) => Ok(()),
+            Err(error) => Err(error.to_string()),
+        }
     }
 
     /// Whether every cache can answer, with the names of those that cannot.

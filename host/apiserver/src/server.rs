@@ -23,7 +23,7 @@ use hyper_util::{
 use k8s_openapi::api::core::v1::Service;
 use pilothouse_api::{Kind, Status};
 use pilothouse_client::UserInfo;
-use pilothouse_storage::Storage;
+use pilothouse_storage::{Storage, StorageError};
 use tokio::{
     net::{TcpListener, TcpStream},
     task::JoinHandle,
@@ -168,7 +168,12 @@ impl ApiServer {
             stopping: CancellationToken::new(),
         });
         connect(InProcess::new(state.clone()));
-        boot::make_first_objects(&registry, public, service_ip, ranges).await?;
+        match registry.writable().await {
+            Err(StorageError::ReadOnly(why)) => {
+                tracing::warn!(why, "nothing is made at this start")
+            }
+            _ => boot::make_first_objects(&registry, public, service_ip, ranges).await?,
+        }
         let accepting = tokio::spawn(accept(state.clone(), listener, acceptor));
         tracing::info!(%address, "API server is listening");
         Ok(RunningServer {

@@ -62,6 +62,9 @@ pub(crate) struct ApiServerFlags {
     /// The port to serve HTTPS on; 0 takes a free one.
     #[arg(long, value_name = "PORT", default_value_t = 6443)]
     pub(crate) secure_port: u16,
+    /// Take no writes and change nothing in the data directory: to look at data that is damaged, and to save what is left of it.
+    #[arg(long, conflicts_with = "etcd_servers")]
+    pub(crate) storage_read_only: bool,
     /// Keep the data in this etcd instead of the embedded engine; may be repeated or separated by commas.
     #[arg(long, value_name = "URL", value_delimiter = ',', action = ArgAction::Append)]
     pub(crate) etcd_servers: Vec<String>,

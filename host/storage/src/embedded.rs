@@ -8,12 +8,15 @@
 
 mod clock;
 mod committer;
+mod damage;
 mod disk;
 mod draft;
 mod index;
+mod journal;
 mod leases;
 mod reads;
-mod torn;
+mod records;
+mod salvage;
 
 use std::{
     io,
@@ -52,23 +55,29 @@ pub struct EmbeddedOptions {
     pub dir: PathBuf,
     /// How long old revisions can be read and watched from.
     pub history: Duration,
-    /// At most so many changes are kept, however young they are; bounds memory and disk.
+    /// At most about so many changes are kept, however young they are; bounds memory.
     pub history_events: usize,
+    /// At most about so many bytes of changes are kept; bounds the disk.
+    pub history_bytes: u64,
     /// Writes are refused with `NoSpace` while less is free, so that none fails half-way.
     pub reserve_bytes: u64,
+    /// Changes nothing in `dir` and takes no writes; reads what can be read, damaged or not.
+    pub read_only: bool,
     pub clock: Arc<dyn Clock>,
     pub free_space: Arc<FreeSpace>,
 }
 
 impl EmbeddedOptions {
-    /// The defaults in a directory: five minutes of history, 200,000 changes at most, 64 MiB reserve.
+    /// The defaults in a directory: five minutes of history, 200,000 changes and 256 MiB at most, 64 MiB reserve.
     pub fn new(dir: impl Into<PathBuf>) -> Self {
         Self {
             dir: dir.into(),
             history: Duration::from_secs(300),
             history_events: 200_000,
+            history_bytes: 256 << 20,
             reserve_bytes: 64 << 20,
-            clock: Arc::new(SystemClock),
+            read_only: false,
+            clock: Arc::new(SystemClock::default()),
             free_space: Arc::new(free_space),
         }
     }
@@ -102,11 +111,16 @@ pub struct Embedded {
 
 impl Embedded {
     /// Opens or creates the data directory. Fails at once with `Unavailable` if another process has it open, and with `Corrupt`
-    /// if it is damaged beyond the unfinished write of a crash.
+    /// if it is damaged beyond the unfinished write of a crash: then a start with `read_only` shows what can still be read.
     pub fn open(options: EmbeddedOptions) -> Result<Self> {
         let (disk, loaded) = Disk::open(&options)?;
         let (index, garbage) = Index::load(loaded.entries, loaded.revision, loaded.compacted);
-        let leases = Leases::load(&loaded.leases, index.leased());
+        if let Some(revision) = index.missing_revision() {
+            return Err(disk.incomplete(Revision(revision)));
+        }
+        let now_ms = options.clock.now_ms();
+        let leased = index.leased();
+        let leases = Leases::load(&loaded.leases, loaded.last_lease, leased, now_ms);
         let hub = Arc::new(Hub::new(Revision(index.revision())));
         let shared = Arc::new(Shared {
             options,
@@ -202,8 +216,8 @@ impl Storage for Embedded {
 
     fn health(&self) -> BoxFuture<'_, Result<()>> {
         Box::pin(async move {
-            self.shared.disk.check_space()?;
-            self.shared.disk.check_writable()
+            self.shared.disk.check_writable()?;
+            self.shared.disk.check_space()
         })
     }
 }

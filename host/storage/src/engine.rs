@@ -33,6 +33,9 @@ pub enum StorageError {
     /// The data on disk is damaged beyond the torn tail of a crash.
     #[error("stored data is damaged: {0}")]
     Corrupt(String),
+    /// No writes are taken until an operator acts; reads go on.
+    #[error("storage is read-only: {0}")]
+    ReadOnly(String),
     /// The engine cannot be reached or is closing, and nothing was written; a retry may succeed.
     #[error("storage unavailable: {0}")]
     Unavailable(String),

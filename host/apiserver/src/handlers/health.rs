@@ -29,9 +29,10 @@ pub(crate) async fn answer(
         "healthz" | "livez" => &CHECKS[..ALIVE],
         _ => return None,
     };
+    let ready = checks.len() > ALIVE;
     if let Some(check) = check {
         let known = checks.iter().find(|known| **known == check)?;
-        return Some(match run(state, known).await {
+        return Some(match run(state, known, ready).await {
             Ok(()) => response::text(200, "ok"),
             Err(why) => response::text(500, format!("internal server error: {why}\n")),
         });
@@ -42,7 +43,7 @@ pub(crate) async fn answer(
     for check in checks {
         let outcome = match excluded.contains(check) {
             true => Ok("excluded: ok"),
-            false => run(state, check).await.map(|()| "ok"),
+            false => run(state, check, ready).await.map(|()| "ok"),
         };
         // the reason of a failure is in the log, not in an answer that anybody may read
         match outcome {
@@ -81,9 +82,10 @@ fn unknown(excluded: &[&str], checks: &[&str]) -> String {
     }
 }
 
-async fn run(state: &State, check: &str) -> Result<(), String> {
+async fn run(state: &State, check: &str, ready: bool) -> Result<(), String> {
     match check {
-        "etcd" => state.registry.health().await,
+        "etcd" if ready => state.registry.health().await,
+        "etcd" => state.registry.alive().await,
         "informer-sync" => state.registry.filled(),
         "shutdown" if state.stopping.is_cancelled() => {
             Err("the server is shutting down".to_owned())

@@ -61,7 +61,7 @@ pub(crate) async fn handle(state: &Arc<State>, request: &Request<'_>) -> Respons
     match path {
         "" => response::document(200, paths(), json, headers),
         "/version" => response::document(200, version(), json, headers),
-        "/metrics" => match state.metrics.text(&state.registry, Form::of(headers)) {
+        "/metrics" => match state.metrics.text(&state.registry, Form::of(headers)).await {
             Ok(text) => response::response(200, Form::of(headers).content_type(), text),
             Err(error) => status_response(&Status::internal(error), Negotiated::default(), headers),
         },

@@ -22,8 +22,15 @@ pub(crate) fn from_storage(error: StorageError) -> Status {
             "Timeout",
             format!("storage did not say whether the write took place: {why}"),
         ),
-        error @ (StorageError::NoSpace(_)
-        | StorageError::Invalid(_)
+        // Upstream answers 500, which says nothing, and 429 would be taken for a disruption budget by whoever evicts pods and be
+        // repeated by every client. This is repeated by nobody at once and says what it is.
+        error @ StorageError::NoSpace(_) => {
+            Status::new(507, "InsufficientStorage", error.to_string())
+        }
+        error @ StorageError::ReadOnly(_) => {
+            Status::new(503, "ServiceUnavailable", error.to_string())
+        }
+        error @ (StorageError::Invalid(_)
         | StorageError::LeaseNotFound(_)
         | StorageError::Corrupt(_)) => {
             tracing::error!(%error, "storage failed");

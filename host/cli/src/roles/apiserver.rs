@@ -26,7 +26,9 @@ pub(crate) async fn run(flags: ApiServerFlags) -> Result<()> {
     let started = std::time::Instant::now();
     let stopping = CancellationToken::new();
     let serving = start(&flags, &stopping).await?;
-    serving.keep_plugin_objects(&flags, None, &stopping);
+    if !flags.storage_read_only {
+        serving.keep_plugin_objects(&flags, None, &stopping);
+    }
     banner::print(started, &serving.server, &serving.plugins, &[]);
     stop::asked().await?;
     stopping.cancel();
@@ -133,8 +135,11 @@ fn host_config(flags: &ApiServerFlags, nodes: Option<u32>) -> HostConfig {
 /// The engine that the flags choose.
 async fn storage(flags: &ApiServerFlags) -> Result<Arc<dyn Storage>> {
     if flags.etcd_servers.is_empty() {
-        let directory = flags.common.data_dir.join("storage");
-        let open = move || Embedded::open(EmbeddedOptions::new(&directory));
+        let options = EmbeddedOptions {
+            read_only: flags.storage_read_only,
+            ..EmbeddedOptions::new(flags.common.data_dir.join("storage"))
+        };
+        let open = move || Embedded::open(options);
         let engine = tokio::task::spawn_blocking(open)
             .await?
             .context("opening the data directory")?;

@@ -20,6 +20,9 @@ const NODES_TIMEOUT: Duration = Duration::from_secs(30);
 
 /// Runs until asked to stop.
 pub(crate) async fn run(flags: UpFlags) -> Result<()> {
+    if flags.api_server.storage_read_only {
+        return apiserver::run(flags.api_server).await; // nobody else could do anything
+    }
     let started = Instant::now();
     let stopping = CancellationToken::new();
     let serving = apiserver::start(&flags.api_server, &stopping).await?;

@@ -5,7 +5,9 @@
 //! requests ─► draft (decide) ─► disk (one sync) ─► index ─► answers ─► hub (watches)
 //! ```
 //!
-//! Between groups it does what time asks for: ends leases, compacts, and opens the database again after a failed write.
+//! Between groups it does what time asks for: ends leases, compacts, and opens the database again after a failed write. What a
+//! compaction removes rides along with the next groups; without any it is written by itself. Either way everything is synced
+//! before the next is written, on which the recovery from a crash relies.
 //! Lock order: `Shared::index`, then the disk's lock. The index is never locked for writing while the disk is written.
 
 use std::{
@@ -21,10 +23,10 @@ use tokio::sync::oneshot;
 
 use super::{
     Shared,
-    disk::WriteSet,
     draft::{Change, Draft},
     index::{Entry, Index},
     leases::Leases,
+    records::WriteSet,
 };
 use crate::engine::{Lease, Result, Revision, StorageError, Txn, TxnResponse};
 
@@ -97,11 +99,12 @@ impl Committer {
                     Err(RecvTimeoutError::Disconnected) => return,
                 },
             };
+            let idle = request.is_none();
             left_over = request.and_then(|request| self.serve(request));
             if self.shared.now_ms() >= self.next_tick_ms {
                 self.log_failure(Self::tick);
             }
-            if self.compacting {
+            if self.compacting && idle {
                 self.log_failure(Self::compact_some);
             }
         }
@@ -143,7 +146,15 @@ impl Committer {
             }
             draft.into_changes()
         };
-        let written = self.write(&changes, WriteSet::default());
+        let mut set = WriteSet::default();
+        let step = match changes.is_empty() {
+            true => self.garbage.len(),
+            false => self.take_garbage(&mut set, COMPACTION_STEP.max(2 * changes.len())),
+        };
+        let written = self.write(&changes, set);
+        if written.is_ok() {
+            self.garbage.truncate(step);
+        }
         for (reply, result) in answers {
             answer(reply, written.clone().and(result));
         }
@@ -164,7 +175,7 @@ impl Committer {
         if set.is_empty() {
             return Ok(());
         }
-        self.shared.disk.commit(set, true)?;
+        self.shared.disk.commit(set)?;
         for change in changes {
             self.leases.detach(change.released, &change.key);
             self.leases.attach(change.version.lease, &change.key);
@@ -186,9 +197,13 @@ impl Committer {
     /// Whether a write may be tried; heals a database that failed before.
     fn writable(&mut self) -> Result<()> {
         self.shared.disk.check_space()?;
+        self.heal()
+    }
+
+    fn heal(&mut self) -> Result<()> {
         match self.shared.disk.is_broken() {
             true => self.reopen(),
-            false => Ok(()),
+            false => self.shared.disk.check_writable(),
         }
     }
 
@@ -197,7 +212,12 @@ impl Committer {
         let known = self.shared.index.read().revision();
         let loaded = self.shared.disk.reopen()?;
         let (index, garbage) = Index::load(loaded.entries, loaded.revision, loaded.compacted);
-        self.leases = Leases::load(&loaded.leases, index.leased());
+        self.leases = Leases::load(
+            &loaded.leases,
+            loaded.last_lease,
+            index.leased(),
+            self.shared.now_ms(),
+        );
         self.garbage = garbage;
         self.compacting = true;
         let (found, revision) = index.changes("", known, index.revision(), usize::MAX, usize::MAX);
@@ -217,7 +237,7 @@ impl Committer {
         let lease = self.leases.grant(ttl_ms, self.shared.now_ms());
         let mut set = WriteSet::default();
         set.put_lease(&lease);
-        if let Err(error) = self.shared.disk.commit(set, true) {
+        if let Err(error) = self.shared.disk.commit(set) {
             self.leases.remove(lease.id);
             return Err(error);
         }
@@ -258,35 +278,20 @@ impl Committer {
         if revision <= compacted {
             return Ok(());
         }
-        if self.shared.disk.is_broken() {
-            self.reopen()?;
-        }
+        self.heal()?;
         let mut set = WriteSet::default();
         set.set_compacted(revision);
-        self.shared.disk.commit(set, true)?;
+        self.shared.disk.commit(set)?;
         self.shared.index.write().set_compacted(revision);
         self.compacting = true;
         Ok(())
     }
 
     fn compact_some(&mut self) -> Result<()> {
-        if self.garbage.is_empty() {
-            match self.shared.index.write().forget_some(COMPACTION_STEP) {
-                Some(garbage) => self.garbage = garbage,
-                None => {
-                    self.compacting = false;
-                    return Ok(());
-                }
-            }
-        }
-        // Not synced: what a crash leaves behind is found and removed at the next start.
         let mut set = WriteSet::default();
-        let step = self.garbage.len().saturating_sub(COMPACTION_STEP);
-        for (key, version) in &self.garbage[step..] {
-            set.remove_entry(key, version);
-        }
+        let step = self.take_garbage(&mut set, COMPACTION_STEP);
         if !set.is_empty() {
-            let removed = self.shared.disk.commit(set, false);
+            let removed = self.shared.disk.commit(set);
             self.compacting = removed.is_ok(); // else the next tick goes on
             removed?;
         }
@@ -294,10 +299,28 @@ impl Committer {
         Ok(())
     }
 
+    /// Adds the removal of some garbage to a set, and returns how much will be left once that is durable.
+    fn take_garbage(&mut self, set: &mut WriteSet, most: usize) -> usize {
+        if self.garbage.is_empty() && self.compacting {
+            match self.shared.index.write().forget_some(most) {
+                Some(garbage) => self.garbage = garbage,
+                None => self.compacting = false,
+            }
+        }
+        let step = self.garbage.len().saturating_sub(most);
+        for (key, version) in &self.garbage[step..] {
+            set.remove_entry(key, version);
+        }
+        step
+    }
+
     /// Compacts what is too old or too much, and ends leases that ran out; the former also while the disk is full.
     fn tick(&mut self) -> Result<()> {
         let now_ms = self.shared.now_ms();
         self.next_tick_ms = now_ms + TICK.as_millis() as u64;
+        if self.shared.disk.is_read_only() {
+            return Ok(());
+        }
         if self.shared.disk.is_broken() {
             self.writable()?;
         }
@@ -336,10 +359,7 @@ impl Committer {
             by_age = Some(revision);
             self.samples.pop_front();
         }
-        let by_size = match index.history_len() > options.history_events {
-            true => index.history_revision(options.history_events),
-            false => None,
-        };
+        let by_size = index.history_beyond(options.history_events, options.history_bytes);
         by_age.max(by_size).filter(|r| *r > index.compacted())
     }
 

@@ -1,114 +1,56 @@
 //! The embedded engine's data on disk: an LSM database (`fjall`) with two keyspaces, written in atomic, synced batches.
+//! `records.rs` says what is in them.
 //!
-//! | keyspace | key | value |
-//! |---|---|---|
-//! | `index` | `k` key `00` revision sub | create revision, version, lease |
-//! | `index` | `l` lease | time to live, expiry (Unix ms) |
-//! | `index` | `m` name | current revision, compacted revision |
-//! | `values` | revision sub | the value of that put |
+//! Starting reads the keyspace `index` only. One commit is one journal entry with a checksum, so a crash leaves all of it or
+//! nothing, and it is synced before the next is written.
 //!
-//! Numbers are big-endian. Starting reads `index` only. One commit is one journal entry with a checksum, so a crash leaves all
-//! of it or nothing. After an I/O error the database takes no more writes until it is opened again ([`Disk::reopen`]); reads go
-//! on meanwhile.
+//! ```text
+//!            a write fails                      the disk works again, and the tables are whole
+//! serving ───────────────────► broken ──────────────────────────────────────────────────────► serving
+//!    │                            │ the tables are damaged
+//!    └─ damage is found ──────────┴──────────────────────────────────────────────────────────► read-only
+//! ```
+//!
+//! In every state reads go on. What a failed write left on disk is found out by opening the database again ([`Disk::reopen`]),
+//! which is not tried before the disk takes a write.
 //!
 //! Why `fjall`: 64,500 to 84,000 durable 1 kB puts a second against 17,300 to 29,000 with `redb`, half the disk, and a recovery
 //! that reads at most 64 MB of journal, 190 ms, whatever the size of the data (`host/ARCHITECTURE.md` has the table).
 
 use std::{
-    fs::{File, TryLockError},
-    io,
+    fs::{self, File, TryLockError},
+    io::{self, Write},
     path::{Path, PathBuf},
-    sync::{
-        Arc,
-        atomic::{AtomicBool, Ordering},
-    },
+    sync::Arc,
+    time::Duration,
 };
 
 use bytes::Bytes;
 use fjall::{Database, Keyspace, KeyspaceCreateOptions, PersistMode};
-use parking_lot::RwLock;
+use parking_lot::{Mutex, RwLock};
 
-use super::index::{Entry, Version};
-use crate::engine::{Result, StorageError};
+use super::{
+    damage::{self, Damage},
+    index::Version,
+    journal,
+    records::{Loaded, WriteSet, read_record, value_key},
+    salvage::Salvage,
+};
+use crate::engine::{Result, Revision, StorageError};
 
 /// The database's own directory within the data directory.
 const DATABASE: &str = "db";
-const REVISION: &[u8] = b"mrevision";
-const COMPACTED: &[u8] = b"mcompacted";
+/// What a disk has to take before a database that failed is opened again.
+const PROBE_BYTES: usize = 256 << 10;
 
 /// The write buffers are the engine's idle memory; small ones also keep recovery short.
 const VALUES_BUFFER_BYTES: u64 = 8 << 20;
 const INDEX_BUFFER_BYTES: u64 = 2 << 20;
 const JOURNAL_BYTES: u64 = 64 << 20;
 const CACHE_BYTES: u64 = 8 << 20;
-
-/// A lease as it is stored.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct StoredLease {
-    pub(super) id: i64,
-    pub(super) ttl_ms: u64,
-    pub(super) expires_ms: u64,
-}
-
-/// Everything that is read at start.
-#[derive(Debug, Default)]
-pub(super) struct Loaded {
-    pub(super) entries: Vec<Entry>,
-    pub(super) leases: Vec<StoredLease>,
-    pub(super) revision: u64,
-    pub(super) compacted: u64,
-}
-
-/// Changes that reach the disk together or not at all.
-#[derive(Debug, Default)]
-pub(super) struct WriteSet {
-    index: Vec<(Vec<u8>, Option<Vec<u8>>)>,
-    values: Vec<([u8; 12], Option<Bytes>)>,
-}
-
-impl WriteSet {
-    pub(super) fn is_empty(&self) -> bool {
-        self.index.is_empty() && self.values.is_empty()
-    }
-
-    pub(super) fn put_entry(&mut self, key: &str, version: &Version, value: &Bytes) {
-        let mut meta = Vec::with_capacity(24);
-        meta.extend(version.create.to_be_bytes());
-        meta.extend(version.version.to_be_bytes());
-        meta.extend(version.lease.to_be_bytes());
-        self.index.push((entry_key(key, version), Some(meta)));
-        if !version.is_deletion() {
-            self.values.push((value_key(version), Some(value.clone())));
-        }
-    }
-
-    pub(super) fn remove_entry(&mut self, key: &str, version: &Version) {
-        self.index.push((entry_key(key, version), None));
-        if !version.is_deletion() {
-            self.values.push((value_key(version), None));
-        }
-    }
-
-    pub(super) fn set_revision(&mut self, revision: u64) {
-        let value = revision.to_be_bytes().to_vec();
-        self.index.push((REVISION.to_vec(), Some(value)));
-    }
-
-    pub(super) fn set_compacted(&mut self, revision: u64) {
-        let value = revision.to_be_bytes().to_vec();
-        self.index.push((COMPACTED.to_vec(), Some(value)));
-    }
-
-    pub(super) fn put_lease(&mut self, lease: &StoredLease) {
-        let mut value = lease.ttl_ms.to_be_bytes().to_vec();
-        value.extend(lease.expires_ms.to_be_bytes());
-        self.index.push((lease_key(lease.id), Some(value)));
-    }
-
-    pub(super) fn remove_lease(&mut self, id: i64) {
-        self.index.push((lease_key(id), None));
-    }
-}
+/// `fjall` stops a writer at 4 full buffers or 30 tables, and for good if the thread that would write them has ended.
+const MOST_BUFFERS: usize = 2;
+const MOST_TABLES: usize = 20;
 
 /// The open database and its directory.
 pub(super) struct Disk {
@@ -116,31 +58,50 @@ pub(super) struct Disk {
     reserve_bytes: u64,
     free_space: Arc<super::FreeSpace>,
     open: RwLock<Option<Open>>,
-    /// Set by a failed write until the database has been opened again.
-    broken: AtomicBool,
-    _lock: File,
+    state: Arc<Mutex<State>>,
+    _lock: Option<File>,
 }
 
-struct Open {
-    database: Database,
-    index: Keyspace,
-    values: Keyspace,
+/// Whether writes are taken.
+enum State {
+    Serving,
+    /// A write failed. Holds what the last attempt to go on failed with, and whether a thread of the database ended, whose reason is
+    /// not known.
+    Broken(StorageError, bool),
+    /// Until the next start.
+    ReadOnly(StorageError),
+}
+
+pub(super) struct Open {
+    pub(super) database: Database,
+    pub(super) index: Keyspace,
+    pub(super) values: Keyspace,
+    /// What is removed once the database is closed.
+    _copy: Option<Salvage>,
 }
 
 impl Disk {
     pub(super) fn open(options: &super::EmbeddedOptions) -> Result<(Self, Loaded)> {
         let dir = &options.dir;
-        std::fs::create_dir_all(dir)
-            .map_err(|e| io_error(&e, &format!("create {}", dir.display())))?;
-        let lock = lock(dir)?;
-        let open = open_database(dir)?;
-        let loaded = open.load()?;
+        let path = dir.join(DATABASE);
+        let (lock, open, loaded, state) = if options.read_only {
+            let lock = lock_if_there(dir)?;
+            let (open, loaded) = super::salvage::open(&path)?;
+            let why = StorageError::ReadOnly("it was started with --storage-read-only".to_owned());
+            (lock, open, loaded, State::ReadOnly(why))
+        } else {
+            fs::create_dir_all(dir)
+                .map_err(|e| io_error(&e, &format!("create {}", dir.display())))?;
+            let lock = lock(dir)?;
+            let (open, loaded) = open_checked(&path)?;
+            (Some(lock), open, loaded, State::Serving)
+        };
         let disk = Self {
             dir: dir.clone(),
             reserve_bytes: options.reserve_bytes,
             free_space: options.free_space.clone(),
             open: RwLock::new(Some(open)),
-            broken: AtomicBool::new(false),
+            state: Arc::new(Mutex::new(state)),
             _lock: lock,
         };
         Ok((disk, loaded))
@@ -159,65 +120,116 @@ impl Disk {
         }
     }
 
-    /// Writes a set atomically; with `durable` it is on the disk when this returns.
-    pub(super) fn commit(&self, set: WriteSet, durable: bool) -> Result<()> {
+    /// Writes a set atomically; it is on the disk when this returns.
+    pub(super) fn commit(&self, set: WriteSet) -> Result<()> {
         let guard = self.open.read();
         let open = guard.as_ref().ok_or_else(closed)?;
-        let mode = durable.then_some(PersistMode::SyncData);
-        let mut batch = open.database.batch().durability(mode);
-        for (key, value) in set.index {
-            match value {
-                Some(value) => batch.insert(&open.index, key, value),
-                None => batch.remove(&open.index, key),
-            }
-        }
-        for (key, value) in set.values {
-            match value {
-                Some(value) => batch.insert(&open.values, key, &*value),
-                None => batch.remove(&open.values, key),
-            }
-        }
-        batch.commit().map_err(|error| {
-            self.broken.store(true, Ordering::Release);
-            database_error(&error)
+        let committed = open.make_room().and_then(|()| open.commit(set));
+        committed.map_err(|error| {
+            let ended = matches!(error, fjall::Error::Poisoned);
+            self.broke(database_error(&error), ended)
         })
+    }
+
+    fn broke(&self, error: StorageError, ended: bool) -> StorageError {
+        let mut state = self.state.lock();
+        match &mut *state {
+            State::Serving => *state = State::Broken(error.clone(), ended),
+            State::Broken(last, _) => *last = error.clone(),
+            State::ReadOnly(_) => {}
+        }
+        error
     }
 
     /// The value of a put; `None` once a compaction has removed it.
     pub(super) fn value(&self, version: &Version) -> Result<Option<Bytes>> {
         let guard = self.open.read();
         let open = guard.as_ref().ok_or_else(closed)?;
-        let value = open
-            .values
-            .get(value_key(version))
-            .map_err(|e| database_error(&e))?;
-        Ok(value.map(|v| Bytes::copy_from_slice(&v)))
+        let value = open.value(version).inspect_err(|error| {
+            if matches!(error, StorageError::Corrupt(_)) {
+                self.found_damage(error);
+            }
+        })?;
+        Ok(value)
+    }
+
+    /// Ends writes at once, and finds out meanwhile which files are damaged.
+    fn found_damage(&self, error: &StorageError) {
+        let mut state = self.state.lock();
+        if matches!(*state, State::ReadOnly(_)) {
+            return;
+        }
+        *state = State::ReadOnly(StorageError::ReadOnly(error.to_string()));
+        drop(state);
+        let (state, path, error) = (self.state.clone(), self.path(), error.clone());
+        std::thread::spawn(move || {
+            let damages = damage::read_tables(&path).unwrap_or_default();
+            become_read_only(&state, &path, &damages, &error);
+        });
+    }
+
+    fn path(&self) -> PathBuf {
+        self.dir.join(DATABASE)
+    }
+
+    /// The error for an index that lacks a revision.
+    pub(super) fn incomplete(&self, revision: Revision) -> StorageError {
+        let what = format!(
+            "the changes of revision {revision} are missing; a journal may have been removed"
+        );
+        damage::refusal(&[Damage::new(&self.path(), what)])
     }
 
     /// Fails while writes would.
     pub(super) fn check_writable(&self) -> Result<()> {
-        match self.is_broken() {
-            true => Err(StorageError::Unavailable(
-                "an earlier write failed; the database is about to be opened again".to_owned(),
-            )),
-            false => Ok(()),
+        match &*self.state.lock() {
+            State::Serving => Ok(()),
+            State::Broken(error, _) | State::ReadOnly(error) => Err(error.clone()),
         }
     }
 
-    /// Whether a write failed since the database was opened.
+    /// Whether a write failed since the database was opened, so that it has to be opened again.
     pub(super) fn is_broken(&self) -> bool {
-        self.broken.load(Ordering::Acquire)
+        matches!(*self.state.lock(), State::Broken(..))
     }
 
-    /// Opens the database anew after a failed write; what the disk holds is the truth from then on.
+    /// Whether nothing will be written until the next start.
+    pub(super) fn is_read_only(&self) -> bool {
+        matches!(*self.state.lock(), State::ReadOnly(_))
+    }
+
+    /// Opens the database anew after a failed write; what the disk holds is the truth from then on. Until the disk takes a write,
+    /// the old one is kept for reads.
     pub(super) fn reopen(&self) -> Result<Loaded> {
+        let path = self.path();
+        let failed = |what| move |e: io::Error| self.broke(io_error(&e, what), false);
+        self.probe().map_err(failed("write to the disk"))?;
+        if matches!(*self.state.lock(), State::Broken(_, true)) {
+            let damages = damage::read_tables(&path).map_err(failed("read the tables"))?;
+            if !damages.is_empty() {
+                let error = damage::refusal(&damages);
+                return Err(become_read_only(&self.state, &path, &damages, &error));
+            }
+        }
         let mut guard = self.open.write();
         *guard = None; // the database must be closed before it can be opened
-        let open = open_database(&self.dir)?;
-        let loaded = open.load()?;
+        let rewritten = journal::rewrite_newest(&path).and_then(|()| sync_folders(&path));
+        rewritten.map_err(failed("write the journal anew"))?;
+        let (open, loaded) = open_checked(&path).map_err(|e| self.broke(e, false))?;
         *guard = Some(open);
-        self.broken.store(false, Ordering::Release);
+        *self.state.lock() = State::Serving;
         Ok(loaded)
+    }
+
+    /// Whether the disk takes and keeps bytes.
+    fn probe(&self) -> io::Result<()> {
+        let path = self.dir.join("probe");
+        let written = File::create(&path).and_then(|mut file| {
+            file.write_all(&[0x55; PROBE_BYTES])?;
+            file.sync_all()
+        });
+        let removed = fs::remove_file(&path);
+        written.and(removed)
     }
 
     pub(super) fn close(&self) {
@@ -233,11 +245,27 @@ impl Disk {
 }
 
 impl Open {
+    /// Opens a database, or makes it.
+    pub(super) fn at(path: &Path, workers: usize, copy: Option<Salvage>) -> fjall::Result<Self> {
+        let database = Database::builder(path)
+            .cache_size(CACHE_BYTES)
+            .max_journaling_size(JOURNAL_BYTES)
+            .worker_threads_unchecked(workers)
+            .open()?;
+        let buffered = |bytes| move || KeyspaceCreateOptions::default().max_memtable_size(bytes);
+        let index = database.keyspace("index", buffered(INDEX_BUFFER_BYTES))?;
+        let values = database.keyspace("values", buffered(VALUES_BUFFER_BYTES))?;
+        Ok(Self {
+            database,
+            index,
+            values,
+            _copy: copy,
+        })
+    }
+
+    /// Reads the index whole.
     fn load(&self) -> Result<Loaded> {
-        let mut loaded = Loaded {
-            revision: 1, // etcd's first revision; zero means "not there" in comparisons
-            ..Loaded::default()
-        };
+        let mut loaded = Loaded::default();
         for item in self.index.iter() {
             let (key, value) = item.into_inner().map_err(|e| database_error(&e))?;
             read_record(&key, &value, &mut loaded)
@@ -245,65 +273,94 @@ impl Open {
         }
         Ok(loaded)
     }
-}
 
-/// `None` if the record is none of ours.
-fn read_record(key: &[u8], value: &[u8], loaded: &mut Loaded) -> Option<()> {
-    match key {
-        REVISION => loaded.revision = number(value, 0)?,
-        COMPACTED => loaded.compacted = number(value, 0)?,
-        [b'l', id @ ..] => loaded.leases.push(StoredLease {
-            id: number(id, 0)?.cast_signed(),
-            ttl_ms: number(value, 0)?,
-            expires_ms: number(value, 8)?,
-        }),
-        [b'k', rest @ ..] => {
-            let (rest, sub) = rest.split_last_chunk::<4>()?;
-            let (rest, revision) = rest.split_last_chunk::<8>()?;
-            let key = std::str::from_utf8(rest.strip_suffix(&[0])?).ok()?;
-            let version = Version {
-                revision: u64::from_be_bytes(*revision),
-                sub: u32::from_be_bytes(*sub),
-                create: number(value, 0)?,
-                version: number(value, 8)?,
-                lease: number(value, 16)?.cast_signed(),
-            };
-            let key = match loaded.entries.last() {
-                Some((last, _)) if **last == *key => last.clone(),
-                _ => key.into(),
-            };
-            loaded.entries.push((key, version));
-        }
-        _ => return None,
+    pub(super) fn value(&self, version: &Version) -> Result<Option<Bytes>> {
+        let value = self.values.get(value_key(version));
+        let value = value.map_err(|e| database_error(&e))?;
+        Ok(value.map(|v| Bytes::copy_from_slice(&v)))
     }
-    Some(())
+
+    /// Waits until buffers have been written; fails once nobody will.
+    fn make_room(&self) -> fjall::Result<()> {
+        let full = |keyspace: &Keyspace| {
+            keyspace.sealed_memtable_count() >= MOST_BUFFERS
+                || keyspace.l0_table_count() >= MOST_TABLES
+        };
+        while full(&self.index) || full(&self.values) {
+            self.database.persist(PersistMode::Buffer)?; // an error if a thread of the database failed
+            std::thread::sleep(Duration::from_millis(1));
+        }
+        Ok(())
+    }
+
+    fn commit(&self, set: WriteSet) -> fjall::Result<()> {
+        let mut batch = self
+            .database
+            .batch()
+            .durability(Some(PersistMode::SyncData));
+        for (key, value) in set.index {
+            match value {
+                Some(value) => batch.insert(&self.index, key, value),
+                None => batch.remove(&self.index, key),
+            }
+        }
+        for (key, value) in set.values {
+            match value {
+                Some(value) => batch.insert(&self.values, key, &*value),
+                None => batch.remove(&self.values, key),
+            }
+        }
+        batch.commit()
+    }
 }
 
-fn number(bytes: &[u8], at: usize) -> Option<u64> {
-    let bytes = bytes.get(at..)?.first_chunk::<8>()?;
-    Some(u64::from_be_bytes(*bytes))
+/// Opens a database after what a crash left has been removed. If something is damaged nothing is changed.
+fn open_checked(path: &Path) -> Result<(Open, Loaded)> {
+    let damages = damage::recover(path).map_err(|e| io_error(&e, "read the data directory"))?;
+    if !damages.is_empty() {
+        return Err(damage::refusal(&damages));
+    }
+    // one thread flushes while the other compacts
+    let opened = Open::at(path, 2, None).map_err(|e| database_error(&e));
+    let loaded = opened.and_then(|open| open.load().map(|loaded| (open, loaded)));
+    loaded.map_err(|error| match error {
+        StorageError::Corrupt(_) => match damage::read_tables(path) {
+            Ok(damages) if !damages.is_empty() => damage::refusal(&damages),
+            _ => damage::refusal(&[Damage::new(path, error.to_string())]),
+        },
+        other => other,
+    })
 }
 
-fn entry_key(key: &str, version: &Version) -> Vec<u8> {
-    let mut bytes = Vec::with_capacity(key.len() + 14);
-    bytes.push(b'k');
-    bytes.extend(key.as_bytes());
-    bytes.push(0);
-    bytes.extend(value_key(version));
-    bytes
+/// Ends writes until the next start.
+fn become_read_only(
+    state: &Mutex<State>,
+    database: &Path,
+    damages: &[Damage],
+    error: &StorageError,
+) -> StorageError {
+    let error = match damages {
+        [] => damage::refusal(&[Damage::new(database, error.to_string())]),
+        damages => damage::refusal(damages),
+    };
+    tracing::error!(%error, "storage: damage was found; no more writes are taken, reads go on");
+    let error = StorageError::ReadOnly(error.to_string());
+    *state.lock() = State::ReadOnly(error.clone());
+    error
 }
 
-fn value_key(version: &Version) -> [u8; 12] {
-    let mut bytes = [0; 12];
-    bytes[..8].copy_from_slice(&version.revision.to_be_bytes());
-    bytes[8..].copy_from_slice(&version.sub.to_be_bytes());
-    bytes
-}
-
-fn lease_key(id: i64) -> Vec<u8> {
-    let mut bytes = vec![b'l'];
-    bytes.extend(id.to_be_bytes());
-    bytes
+/// After a failed sync of a folder it is not known which of its files a power failure would keep.
+fn sync_folders(database: &Path) -> io::Result<()> {
+    let sync = |path: &Path| File::open(path)?.sync_all();
+    for tree in fs::read_dir(database.join("keyspaces"))? {
+        let tree = tree?.path();
+        for part in [tree.join("tables"), tree.join("current"), tree] {
+            if part.try_exists()? {
+                sync(&part)?;
+            }
+        }
+    }
+    sync(database)
 }
 
 /// Held as long as the engine lives, so that no two processes write the same files.
@@ -311,50 +368,33 @@ fn lock(dir: &Path) -> Result<File> {
     let path = dir.join("LOCK");
     let file =
         File::create(&path).map_err(|e| io_error(&e, &format!("create {}", path.display())))?;
+    take_lock(file, dir)
+}
+
+/// The same without changing anything.
+fn lock_if_there(dir: &Path) -> Result<Option<File>> {
+    match File::open(dir.join("LOCK")) {
+        Ok(file) => take_lock(file, dir).map(Some),
+        Err(_) => Ok(None),
+    }
+}
+
+fn take_lock(file: File, dir: &Path) -> Result<File> {
     match file.try_lock() {
         Ok(()) => Ok(file),
         Err(TryLockError::WouldBlock) => Err(StorageError::Unavailable(format!(
             "the data directory {} is in use by another process; stop that process or choose another directory",
             dir.display()
         ))),
-        Err(TryLockError::Error(e)) => Err(io_error(&e, &format!("lock {}", path.display()))),
+        Err(TryLockError::Error(e)) => Err(io_error(&e, &format!("lock {}", dir.display()))),
     }
-}
-
-fn open_database(dir: &Path) -> Result<Open> {
-    match try_open(dir) {
-        Err(fjall::Error::JournalRecovery(error)) => {
-            let dropped = super::torn::drop_torn_entry(&dir.join(DATABASE));
-            match dropped.map_err(|e| io_error(&e, "repair the journal"))? {
-                true => try_open(dir).map_err(|e| database_error(&e)),
-                false => Err(database_error(&fjall::Error::JournalRecovery(error))),
-            }
-        }
-        result => result.map_err(|e| database_error(&e)),
-    }
-}
-
-fn try_open(dir: &Path) -> fjall::Result<Open> {
-    let database = Database::builder(dir.join(DATABASE))
-        .cache_size(CACHE_BYTES)
-        .max_journaling_size(JOURNAL_BYTES)
-        .worker_threads(2) // one flushes while the other compacts
-        .open()?;
-    let buffered = |bytes| move || KeyspaceCreateOptions::default().max_memtable_size(bytes);
-    let index = database.keyspace("index", buffered(INDEX_BUFFER_BYTES))?;
-    let values = database.keyspace("values", buffered(VALUES_BUFFER_BYTES))?;
-    Ok(Open {
-        database,
-        index,
-        values,
-    })
 }
 
 fn closed() -> StorageError {
-    StorageError::Unavailable("the database is closed".to_owned())
+    StorageError::Unavailable("the database is being opened again".to_owned())
 }
 
-fn io_error(error: &io::Error, what: &str) -> StorageError {
+pub(super) fn io_error(error: &io::Error, what: &str) -> StorageError {
     use io::ErrorKind::{FileTooLarge, QuotaExceeded, StorageFull};
     match error.kind() {
         StorageFull | QuotaExceeded | FileTooLarge => {
@@ -364,10 +404,16 @@ fn io_error(error: &io::Error, what: &str) -> StorageError {
     }
 }
 
-fn database_error(error: &fjall::Error) -> StorageError {
+pub(super) fn database_error(error: &fjall::Error) -> StorageError {
     match error {
-        fjall::Error::Io(e) => io_error(e, "write the database"),
-        fjall::Error::Storage(fjall::LsmError::Io(e)) => io_error(e, "write the database"),
+        fjall::Error::Io(e) | fjall::Error::Storage(fjall::LsmError::Io(e))
+            if e.kind() == io::ErrorKind::UnexpectedEof =>
+        {
+            StorageError::Corrupt(format!("a file is too short: {e}"))
+        }
+        fjall::Error::Io(e) | fjall::Error::Storage(fjall::LsmError::Io(e)) => {
+            io_error(e, "access the database")
+        }
         fjall::Error::Poisoned => StorageError::Unavailable(
             "an earlier write failed; the database is about to be opened again".to_owned(),
         ),

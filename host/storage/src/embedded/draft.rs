@@ -11,9 +11,10 @@ use std::{
 use bytes::Bytes;
 
 use super::{
-    disk::{Disk, WriteSet},
+    disk::Disk,
     index::{Entry, Index, Version},
     leases::Leases,
+    records::WriteSet,
 };
 use crate::engine::{
     Compare, Event, EventKind, KeyValue, Lease, Op, Result, Revision, StorageError, Txn,
@@ -172,6 +173,7 @@ impl<'a> Draft<'a> {
             create,
             version,
             lease: lease.0,
+            size: value.len() as u32,
         };
         self.push(Change {
             key,

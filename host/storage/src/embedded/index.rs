@@ -22,6 +22,8 @@ pub(super) struct Version {
     pub(super) create: u64,
     pub(super) version: u64,
     pub(super) lease: i64,
+    /// Bytes of the value.
+    pub(super) size: u32,
 }
 
 impl Version {
@@ -39,9 +41,30 @@ type Versions = SmallVec<[Version; 1]>;
 #[derive(Debug, Default)]
 pub(super) struct Index {
     keys: BTreeMap<Arc<str>, Versions>,
-    history: VecDeque<(u64, Arc<str>)>,
+    history: VecDeque<Change>,
+    /// The sizes in `history`, summed.
+    history_bytes: u64,
     revision: u64,
     compacted: u64,
+}
+
+/// A change that watches can still ask for.
+#[derive(Debug)]
+struct Change {
+    revision: u64,
+    /// Of its value and key.
+    bytes: u32,
+    key: Arc<str>,
+}
+
+impl Change {
+    fn new(key: Arc<str>, version: &Version) -> Self {
+        Self {
+            revision: version.revision,
+            bytes: version.size.saturating_add(key.len() as u32),
+            key,
+        }
+    }
 }
 
 /// A part of a range read.
@@ -81,14 +104,16 @@ impl Index {
                 versions
                     .iter()
                     .filter(|v| v.revision > compacted)
-                    .map(|v| (v.revision, v.sub, key.clone())),
+                    .map(|v| (v.sub, Change::new(key.clone(), v))),
             );
             !versions.is_empty()
         });
-        history.sort_unstable_by_key(|(revision, sub, _)| (*revision, *sub));
+        history.sort_unstable_by_key(|(sub, change): &(u32, Change)| (change.revision, *sub));
+        let history: VecDeque<Change> = history.into_iter().map(|(_, change)| change).collect();
         let index = Self {
             keys,
-            history: history.into_iter().map(|(r, _, key)| (r, key)).collect(),
+            history_bytes: history.iter().map(|change| u64::from(change.bytes)).sum(),
+            history,
             revision,
             compacted,
         };
@@ -103,15 +128,30 @@ impl Index {
         self.compacted
     }
 
-    /// How many changes are kept for watches that resume.
-    pub(super) fn history_len(&self) -> usize {
-        self.history.len()
+    /// A revision that should be in the history and is not: every revision changed something.
+    pub(super) fn missing_revision(&self) -> Option<u64> {
+        let mut last = self.compacted.max(1);
+        for change in &self.history {
+            if change.revision > last + 1 {
+                return Some(last + 1);
+            }
+            last = change.revision;
+        }
+        (last != self.revision.max(self.compacted)).then_some(last + 1)
     }
 
-    /// The revision of the change that is `from_end` changes before the newest.
-    pub(super) fn history_revision(&self, from_end: usize) -> Option<u64> {
-        let at = self.history.len().checked_sub(from_end)?;
-        self.history.get(at).map(|(revision, _)| *revision)
+    /// The revision up to which the history has to go, so that it has at most so many changes and bytes.
+    pub(super) fn history_beyond(&self, changes: usize, bytes: u64) -> Option<u64> {
+        let (mut length, mut left) = (self.history.len(), self.history_bytes);
+        let mut last = None;
+        for change in &self.history {
+            if length <= changes && left <= bytes {
+                break;
+            }
+            (length, left) = (length - 1, left - u64::from(change.bytes));
+            last = Some(change.revision);
+        }
+        last
     }
 
     /// The newest version of a key, unless it is deleted, with the shared key.
@@ -161,6 +201,14 @@ impl Index {
         chunk
     }
 
+    /// Every live key.
+    pub(super) fn live(&self) -> impl Iterator<Item = Entry> {
+        self.keys.iter().filter_map(|(key, versions)| {
+            let last = versions.last().filter(|v| !v.is_deletion())?;
+            Some((key.clone(), *last))
+        })
+    }
+
     /// Every live key with a lease.
     pub(super) fn leased(&self) -> impl Iterator<Item = (&Arc<str>, i64)> {
         self.keys.iter().filter_map(|(key, versions)| {
@@ -187,10 +235,11 @@ impl Index {
     ) -> (Vec<Entry>, u64) {
         let start = self
             .history
-            .partition_point(|(revision, _)| *revision <= after);
+            .partition_point(|change| change.revision <= after);
         let mut found = Vec::new();
         let mut reached = after;
-        for (examined, (revision, key)) in self.history.range(start..).enumerate() {
+        for (examined, change) in self.history.range(start..).enumerate() {
+            let Change { revision, key, .. } = change;
             if *revision > upto {
                 break;
             }
@@ -215,7 +264,9 @@ impl Index {
     pub(super) fn apply(&mut self, entries: impl Iterator<Item = Entry>) {
         for (key, version) in entries {
             self.revision = version.revision;
-            self.history.push_back((version.revision, key.clone()));
+            let change = Change::new(key.clone(), &version);
+            self.history_bytes += u64::from(change.bytes);
+            self.history.push_back(change);
             self.keys.entry(key).or_default().push(version);
         }
     }
@@ -230,13 +281,14 @@ impl Index {
         let mut garbage = Vec::new();
         for step in 0..limit {
             match self.history.front() {
-                Some((revision, _)) if *revision <= self.compacted => {}
+                Some(change) if change.revision <= self.compacted => {}
                 _ if step == 0 => return None,
                 _ => break,
             }
-            let Some((_, key)) = self.history.pop_front() else {
+            let Some(Change { key, bytes, .. }) = self.history.pop_front() else {
                 break;
             };
+            self.history_bytes -= u64::from(bytes);
             if let Some(versions) = self.keys.get_mut(&key) {
                 forget(&key, versions, self.compacted, &mut garbage);
                 if versions.is_empty() {

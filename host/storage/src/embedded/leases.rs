@@ -5,7 +5,7 @@ use std::{
     sync::Arc,
 };
 
-use super::disk::StoredLease;
+use super::records::StoredLease;
 
 /// All leases that have not ended.
 #[derive(Debug, Default)]
@@ -22,13 +22,23 @@ struct Held {
 }
 
 impl Leases {
+    /// Leases as they were stored. The time that passed meanwhile counts, but no clock that was set back makes a lease live longer
+    /// than its time to live from now on.
     pub(super) fn load<'a>(
         stored: &[StoredLease],
+        last_id: i64,
         keys: impl Iterator<Item = (&'a Arc<str>, i64)>,
+        now_ms: u64,
     ) -> Self {
-        let mut leases = Self::default();
+        let mut leases = Self {
+            last_id,
+            ..Self::default()
+        };
         for lease in stored {
-            leases.add(*lease);
+            leases.add(StoredLease {
+                expires_ms: lease.expires_ms.min(now_ms.saturating_add(lease.ttl_ms)),
+                ..*lease
+            });
         }
         for (key, id) in keys {
             leases.attach(id, key);
@@ -36,7 +46,7 @@ impl Leases {
         leases
     }
 
-    /// An identifier never used before, also not by an earlier process as long as the clock does not run backwards.
+    /// A lease with an identifier never used before, also not by an earlier process.
     pub(super) fn grant(&mut self, ttl_ms: u64, now_ms: u64) -> StoredLease {
         let from_clock = i64::try_from(now_ms << 16).unwrap_or(0);
         let lease = StoredLease {

@@ -112,7 +112,7 @@ async fn a_second_process_is_told_what_to_do() {
 }
 
 /// The newest journal and where its written part ends.
-fn journal_end(dir: &Path) -> (PathBuf, u64) {
+pub(crate) fn journal_end(dir: &Path) -> (PathBuf, u64) {
     let files = std::fs::read_dir(dir.join("db")).expect("read the directory");
     let mut journals: Vec<PathBuf> = files
         .map(|file| file.expect("entry").path())
@@ -128,32 +128,6 @@ fn journal_end(dir: &Path) -> (PathBuf, u64) {
 fn overwrite(file: &mut std::fs::File, at: u64, length: usize) {
     file.seek(std::io::SeekFrom::Start(at)).expect("seek");
     file.write_all(&vec![0; length]).expect("write");
-}
-
-/// Damage that no crash leaves must not be taken for one: it might have been acknowledged.
-#[tokio::test]
-async fn damage_is_reported_and_nothing_is_dropped() {
-    let dir = tempfile::tempdir().expect("temporary directory");
-    let storage = open(dir.path());
-    put(&storage, "/a", vec![b'x'; 4000]).await;
-    drop(storage);
-    let (journal, end) = journal_end(dir.path());
-    let mut file = std::fs::OpenOptions::new()
-        .write(true)
-        .open(&journal)
-        .expect("open");
-    file.seek(std::io::SeekFrom::Start(end - 2000))
-        .expect("seek");
-    file.write_all(b"damage").expect("write");
-    let error = Embedded::open(EmbeddedOptions::new(dir.path()))
-        .err()
-        .expect("refused");
-    assert!(matches!(error, StorageError::Corrupt(_)), "{error:?}");
-    file.seek(std::io::SeekFrom::Start(end - 2000))
-        .expect("seek");
-    file.write_all(b"xxxxxx").expect("write");
-    let storage = open(dir.path());
-    assert_eq!(value(&storage, "/a", None).await, Some("x".repeat(4000)));
 }
 
 /// What a power failure may leave of the last write.
@@ -286,6 +260,38 @@ async fn history_goes_by_age_and_by_size() {
 }
 
 #[tokio::test]
+async fn history_goes_by_its_bytes() {
+    let dir = tempfile::tempdir().expect("temporary directory");
+    let options = EmbeddedOptions {
+        history_bytes: 1 << 20,
+        ..EmbeddedOptions::new(dir.path())
+    };
+    let storage = Embedded::open(options.clone()).expect("open");
+    let mut written = Vec::new();
+    for _ in 0..20 {
+        written.push(put(&storage, "/large", vec![b'x'; 100_000]).await);
+    }
+    storage.tick().await.expect("tick");
+    let kept = async |storage: &Embedded| {
+        let mut kept = Vec::new();
+        for revision in &written {
+            match storage.get("/large", Some(*revision)).await {
+                Ok(_) => kept.push(*revision),
+                Err(StorageError::Compacted { .. }) => {}
+                Err(other) => panic!("{other}"),
+            }
+        }
+        kept
+    };
+    // Ten values are within the limit; what the oldest of them replaced can be read as well.
+    assert_eq!(kept(&storage).await, written[9..]);
+    drop(storage);
+    let storage = Embedded::open(options).expect("open");
+    storage.tick().await.expect("tick");
+    assert_eq!(kept(&storage).await, written[9..], "after a restart");
+}
+
+#[tokio::test]
 async fn leases_run_out_over_a_restart() {
     let dir = tempfile::tempdir().expect("temporary directory");
     let clock = Arc::new(HandClock::default());
@@ -310,6 +316,39 @@ async fn leases_run_out_over_a_restart() {
     drop(storage);
     clock.advance(Duration::from_secs(5));
     let storage = Embedded::open(options).expect("open");
+    storage.tick().await.expect("tick");
+    assert_eq!(value(&storage, "/leased", None).await, None);
+}
+
+/// A time of day that was set back must not keep what should go.
+#[tokio::test]
+async fn a_clock_set_back_over_a_restart_lengthens_no_lease() {
+    let dir = tempfile::tempdir().expect("temporary directory");
+    let at = |time: Duration| {
+        let clock = HandClock::default();
+        clock.advance(time);
+        Arc::new(clock)
+    };
+    let options = |clock: &Arc<HandClock>| EmbeddedOptions {
+        clock: clock.clone(),
+        ..EmbeddedOptions::new(dir.path())
+    };
+    let day = Duration::from_secs(24 * 3600);
+    let ttl = Duration::from_secs(10);
+    let storage = Embedded::open(options(&at(day))).expect("open");
+    let first = storage.grant_lease(ttl).await.expect("grant");
+    storage
+        .txn(just(vec![op("/leased", "1", first)]))
+        .await
+        .expect("put");
+    drop(storage);
+    let clock = at(Duration::ZERO);
+    let storage = Embedded::open(options(&clock)).expect("open");
+    let second = storage.grant_lease(ttl).await.expect("grant");
+    assert!(second.0 > first.0, "an identifier came twice");
+    storage.tick().await.expect("tick");
+    assert_eq!(value(&storage, "/leased", None).await.as_deref(), Some("1"));
+    clock.advance(ttl);
     storage.tick().await.expect("tick");
     assert_eq!(value(&storage, "/leased", None).await, None);
 }

@@ -2,6 +2,7 @@
 
 mod concurrency;
 mod crash;
+mod damage;
 mod durability;
 mod embedded;
 mod etcd;
