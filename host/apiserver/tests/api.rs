@@ -29,6 +29,8 @@ mod pods;
 mod protobuf_encoding;
 #[path = "api/reviews.rs"]
 mod reviews;
+#[path = "api/storage_trouble.rs"]
+mod storage_trouble;
 #[path = "api/tls.rs"]
 mod tls;
 #[path = "api/versions.rs"]

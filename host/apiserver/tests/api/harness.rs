@@ -95,7 +95,17 @@ impl Api {
     }
 
     async fn on(dir: TempDir, admission: Arc<dyn AdmissionChain>) -> Self {
-        let storage = Embedded::open(EmbeddedOptions::new(dir.path().join("db"))).unwrap();
+        let storage = EmbeddedOptions::new(dir.path().join("db"));
+        Self::on_storage(dir, storage, admission).await
+    }
+
+    /// Starts a server on an embedded engine that runs like this.
+    pub(crate) async fn on_storage(
+        dir: TempDir,
+        storage: EmbeddedOptions,
+        admission: Arc<dyn AdmissionChain>,
+    ) -> Self {
+        let storage = Embedded::open(storage).unwrap();
         let storage: Arc<dyn Storage> = Arc::new(storage);
         let server = ApiServer::start(options(dir.path()), storage.clone(), admission)
             .await
@@ -111,6 +121,11 @@ impl Api {
 
     /// Stops the server and starts another one on the same directory.
     pub(crate) async fn restart(self) -> Self {
+        Self::on(self.stop().await, Arc::new(NoAdmission)).await
+    }
+
+    /// Stops the server and closes its storage; leaves the directory.
+    pub(crate) async fn stop(self) -> TempDir {
         let Self {
             server,
             transport,
@@ -124,7 +139,7 @@ impl Api {
             tokio::task::yield_now().await; // its caches are about to let go
         }
         drop(storage);
-        Self::on(dir, Arc::new(NoAdmission)).await
+        dir
     }
 
     /// Makes storage forget everything but the present.

@@ -20,6 +20,9 @@ use xxhash_rust::xxh3::Xxh3Default;
 use super::journal::{Journal, journals};
 use crate::engine::StorageError;
 
+/// What the file `version` holds: the database's format.
+const MARK: &[u8] = b"FJL\x03";
+
 /// One damaged file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Damage {
@@ -52,12 +55,20 @@ pub(super) fn refusal(damages: &[Damage]) -> StorageError {
     ))
 }
 
-/// Removes the unfinished write of a crash, and reports everything that no crash leaves.
-pub(super) fn recover(database: &Path) -> io::Result<Vec<Damage>> {
-    let mut damages = Vec::new();
-    if !database.join("version").try_exists()? {
-        return unmade(database);
+/// Removes the unfinished write of a crash, and reports everything that no crash leaves. A database that was not `made` whole yet
+/// has nothing to lose: what a crash left of its making is removed.
+pub(super) fn recover(database: &Path, made: bool) -> io::Result<Vec<Damage>> {
+    if !made && is_blank(database)? {
+        if database.try_exists()? {
+            fs::remove_dir_all(database)?;
+        }
+        return Ok(Vec::new());
     }
+    if !has_mark(database)? {
+        let what = "it is missing or wrong, but there was a database";
+        return Ok(vec![Damage::new(&database.join("version"), what)]);
+    }
+    let mut damages = Vec::new();
     let journals = journals(database)?;
     for (i, path) in journals.iter().enumerate() {
         let newest = i + 1 == journals.len();
@@ -77,22 +88,31 @@ pub(super) fn recover(database: &Path) -> io::Result<Vec<Damage>> {
     Ok(damages)
 }
 
-/// A database whose mark is missing was never finished, in which case nothing was ever written to it, or it lost the mark.
-fn unmade(database: &Path) -> io::Result<Vec<Damage>> {
+fn has_mark(database: &Path) -> io::Result<bool> {
+    match fs::read(database.join("version")) {
+        Ok(mark) => Ok(mark == MARK),
+        Err(e) if e.kind() == io::ErrorKind::NotFound => Ok(false),
+        Err(e) => Err(e),
+    }
+}
+
+/// Whether nothing was ever written: neither a journal nor a table has anything in it.
+fn is_blank(database: &Path) -> io::Result<bool> {
     if !database.try_exists()? {
-        return Ok(Vec::new());
+        return Ok(true);
     }
-    let keyspaces = database.join("keyspaces");
-    let mut empty = !keyspaces.try_exists()? || fs::read_dir(keyspaces)?.next().is_none();
     for journal in journals(database)? {
-        empty &= Journal::read(&journal)?.is_empty();
+        if !Journal::read(&journal)?.is_empty() {
+            return Ok(false);
+        }
     }
-    if !empty {
-        let what = "it is missing, but there is data beside it";
-        return Ok(vec![Damage::new(&database.join("version"), what)]);
+    for keyspace in ["1", "2"] {
+        let tables = database.join("keyspaces").join(keyspace).join("tables");
+        if tables.try_exists()? && fs::read_dir(tables)?.next().is_some() {
+            return Ok(false);
+        }
     }
-    fs::remove_dir_all(database)?;
-    Ok(Vec::new())
+    Ok(true)
 }
 
 /// Reads every table and reports those that are not as they were written. The database may be open.

@@ -40,6 +40,8 @@ use crate::engine::{Result, Revision, StorageError};
 
 /// The database's own directory within the data directory.
 const DATABASE: &str = "db";
+/// Made beside it once the database is whole.
+const MADE: &str = "MADE";
 /// What a disk has to take before a database that failed is opened again.
 const PROBE_BYTES: usize = 256 << 10;
 
@@ -316,10 +318,29 @@ impl Open {
 
 /// Opens a database after what a crash left has been removed. If something is damaged nothing is changed.
 fn open_checked(path: &Path) -> Result<(Open, Loaded)> {
-    let damages = damage::recover(path).map_err(|e| io_error(&e, "read the data directory"))?;
+    let made = path.with_file_name(MADE);
+    let recovered = made
+        .try_exists()
+        .and_then(|made| damage::recover(path, made));
+    let damages = recovered.map_err(|e| io_error(&e, "read the data directory"))?;
     if !damages.is_empty() {
         return Err(damage::refusal(&damages));
     }
+    let opened = open_whole(path)?;
+    mark_as_made(&made).map_err(|e| io_error(&e, &format!("create {}", made.display())))?;
+    Ok(opened)
+}
+
+/// From now on an empty database is damage.
+fn mark_as_made(made: &Path) -> io::Result<()> {
+    if made.try_exists()? {
+        return Ok(());
+    }
+    File::create(made)?.sync_all()?;
+    File::open(made.parent().unwrap_or(Path::new(".")))?.sync_all()
+}
+
+fn open_whole(path: &Path) -> Result<(Open, Loaded)> {
     // one thread flushes while the other compacts
     let opened = Open::at(path, 2, None).map_err(|e| database_error(&e));
     let loaded = opened.and_then(|open| open.load().map(|loaded| (open, loaded)));

@@ -251,11 +251,17 @@ fn end_markers(bytes: &[u8]) -> Vec<usize> {
     found
 }
 
+/// Whether a sector holds nothing of an entry: the one in which it begins, or one that it fills.
 fn has_unwritten_sector(bytes: &[u8], range: Range<usize>) -> bool {
-    (range.start.next_multiple_of(SECTOR)..range.end)
-        .step_by(SECTOR)
-        .filter_map(|at| bytes[..range.end].get(at..at + SECTOR))
-        .any(|sector| sector.iter().all(|b| *b == 0))
+    let mut start = range.start;
+    loop {
+        let end = (start + 1).next_multiple_of(SECTOR);
+        match bytes.get(start..end).filter(|_| end <= range.end) {
+            None => return false,
+            Some(sector) if sector.iter().all(|b| *b == 0) => return true,
+            Some(_) => start = end,
+        }
+    }
 }
 
 fn find(bytes: &[u8], from: usize, needle: &[u8]) -> Option<usize> {

@@ -1,7 +1,6 @@
 //! One suite that every storage engine passes. A bug found in one engine becomes a case for all.
 
 mod concurrency;
-mod crash;
 mod damage;
 mod durability;
 mod embedded;

@@ -31,7 +31,7 @@ fn read(bytes: &[u8]) -> Journal {
 #[test]
 fn what_a_crash_leaves_is_told_from_damage() {
     type Bend = fn(&mut Vec<u8>, usize);
-    let cases: [(&str, Bend, &str); 17] = [
+    let cases: [(&str, Bend, &str); 18] = [
         ("nothing", |_, _| {}, "clean"),
         ("preallocated", |j, _| j.resize(1 << 20, 0), "clean"),
         ("cut by a byte", |j, _| j.truncate(j.len() - 1), "torn"),
@@ -56,6 +56,14 @@ fn what_a_crash_leaves_is_told_from_damage() {
             |j, last| {
                 let at = (last + 600).next_multiple_of(SECTOR);
                 j[at..at + SECTOR].fill(0);
+            },
+            "torn",
+        ),
+        (
+            "the sector of the start not written",
+            |j, last| {
+                let sector = last.next_multiple_of(SECTOR);
+                j[last..sector].fill(0);
             },
             "torn",
         ),
