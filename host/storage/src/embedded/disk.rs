@@ -126,10 +126,18 @@ impl Disk {
     pub(super) fn commit(&self, set: WriteSet) -> Result<()> {
         let guard = self.open.read();
         let open = guard.as_ref().ok_or_else(closed)?;
-        let committed = open.make_room().and_then(|()| open.commit(set));
-        committed.map_err(|error| {
-            let ended = matches!(error, fjall::Error::Poisoned);
-            self.broke(database_error(&error), ended)
+        let ended = |error: &fjall::Error| matches!(error, fjall::Error::Poisoned);
+        open.make_room()
+            .map_err(|error| self.broke(database_error(&error), ended(&error)))?;
+        open.commit(set).map_err(|error| {
+            let why = self.broke(database_error(&error), ended(&error));
+            match why {
+                // The bytes may have reached the disk; what the disk holds is found out later.
+                StorageError::Unavailable(why) if !ended(&error) => {
+                    StorageError::OutcomeUnknown(why)
+                }
+                other => other,
+            }
         })
     }
 

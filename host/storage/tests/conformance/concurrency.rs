@@ -1,12 +1,18 @@
 //! Many writers at once: revision order is commit order, nothing is lost, nobody waits for a watch.
 
-use std::{collections::BTreeMap, sync::Arc};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    sync::Arc,
+};
 
 use bytes::Bytes;
-use pilothouse_storage::{Lease, Revision, Storage, Txn};
+use futures::StreamExt;
+use pilothouse_storage::{
+    Lease, Op, RangeRequest, Revision, Storage, StorageError, Txn, WatchRequest,
+};
 use tokio::task::JoinSet;
 
-use crate::harness::{Case, text};
+use crate::harness::{Case, just, text};
 
 /// Adds one to a counter, again until nobody came between; returns the revisions it wrote.
 async fn count(storage: Arc<dyn Storage>, key: String, times: usize) -> Vec<Revision> {
@@ -100,4 +106,88 @@ pub(crate) async fn revision_order_is_commit_order(case: Case) {
         .map(|e| (e.kv.mod_revision.0, e.kv.key.to_string()))
         .collect();
     assert_eq!(told, watched);
+}
+
+/// Lists of the present do not notice compactions; pages of an old revision see all of it or are refused.
+pub(crate) async fn lists_while_compacting(case: Case) {
+    const KEYS: usize = 30;
+    const ROUNDS: usize = 40;
+    for key in 0..KEYS {
+        case.put(&format!("{key:02}"), "0").await;
+    }
+    let (storage, prefix) = (case.storage.clone(), case.prefix.clone());
+    let writing = tokio::spawn(async move {
+        for round in 1..=ROUNDS {
+            let put = |key| Op::Put {
+                key: format!("{prefix}{key:02}"),
+                value: Bytes::from(round.to_string()),
+                lease: Lease::default(),
+            };
+            let revision = storage.txn(just((0..KEYS).map(put).collect())).await;
+            let revision = revision.expect("put").revision;
+            storage.compact(revision).await.expect("compact");
+        }
+    });
+    while !writing.is_finished() {
+        let page = RangeRequest {
+            limit: KEYS / 3,
+            ..RangeRequest::prefix(&case.prefix)
+        };
+        let first = case.range(page.clone()).await;
+        let mut values = first.kvs.clone();
+        let rest = RangeRequest {
+            start: format!("{}\0", first.kvs[KEYS / 3 - 1].key),
+            limit: 0,
+            revision: Some(first.revision),
+            ..page
+        };
+        match case.storage.range(rest).await {
+            Ok(rest) => values.extend(rest.kvs),
+            Err(StorageError::Compacted { .. }) => continue,
+            Err(other) => panic!("{other}"),
+        }
+        assert_eq!(values.len(), KEYS);
+        let state: BTreeSet<&Bytes> = values.iter().map(|kv| &kv.value).collect();
+        assert_eq!(state.len(), 1, "a list of two states: {state:?}");
+    }
+    writing.await.expect("no panic");
+}
+
+/// A watch that compactions overtake is told so, or has missed nothing.
+pub(crate) async fn watches_while_compacting(case: Case) {
+    const ROUNDS: u64 = 60;
+    let start = case.put("key", "0").await;
+    let mut watches = JoinSet::new();
+    for behind in [0, 1, 20] {
+        let mut stream = {
+            let after = Revision(start.0.saturating_sub(behind));
+            let request = WatchRequest::new(&case.prefix, after);
+            case.storage.watch(request).await.expect("watch")
+        };
+        watches.spawn(async move {
+            let mut seen: Option<u64> = None;
+            while let Some(batch) = stream.next().await {
+                let events = match batch {
+                    Ok(batch) => batch.events,
+                    Err(StorageError::Compacted { .. }) => return,
+                    Err(other) => panic!("{other}"),
+                };
+                for event in events {
+                    let value: u64 = text(&event.kv.value).parse().expect("a number");
+                    let next = seen.map_or(value, |seen| seen + 1);
+                    assert_eq!(value, next, "a gap that nobody was told of");
+                    seen = Some(value);
+                }
+                if seen == Some(ROUNDS) {
+                    return;
+                }
+                tokio::task::yield_now().await; // so that it falls behind
+            }
+        });
+    }
+    for round in 1..=ROUNDS {
+        let revision = case.put("key", &round.to_string()).await;
+        case.storage.compact(revision).await.expect("compact");
+    }
+    watches.join_all().await;
 }

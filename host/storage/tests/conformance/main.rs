@@ -41,6 +41,6 @@ pub(crate) async fn conformance(make: &dyn Fn() -> Box<dyn Engine>) {
             replaying_equals_reading;
         leases: revoking_deletes_the_keys_at_once, a_lease_runs_out, a_key_follows_its_last_put,
             an_unknown_lease_refuses_the_whole_transaction;
-        concurrency: a_counter_loses_no_step, revision_order_is_commit_order;
+        concurrency: a_counter_loses_no_step, revision_order_is_commit_order, lists_while_compacting, watches_while_compacting;
     }
 }
