@@ -8,29 +8,36 @@
 //! ```
 //!
 //! An event is made once for all watches. A connection that does not take them is not read for: what it misses
-//! waits in the history, and a watch that falls behind it ends with 410.
+//! waits in the history, and a watch that falls behind it ends with 410. Such a connection holds a few events, not copies of
+//! all that it has missed.
 
-use std::{sync::Arc, time::Duration};
+mod outbox;
+mod writer;
 
-use bytes::{BufMut, Bytes, BytesMut};
+use std::{collections::VecDeque, sync::Arc, time::Duration};
+
+use bytes::Bytes;
 use futures::{FutureExt, Stream, StreamExt, stream};
 use http::{HeaderValue, Response, header};
 use http_body::Frame;
 use http_body_util::{BodyExt, StreamBody};
-use pilothouse_api::{FieldSelector, Revision, SharedObject, Status, protobuf};
+use pilothouse_api::{FieldSelector, Revision, SharedObject, Status};
 use pilothouse_client::Body;
 use pilothouse_storage::{CacheError, CacheEvent, CacheWatch, EventType, watch_cache::CacheBatch};
-use serde_json::json;
 use tokio::time::{Instant, Interval, MissedTickBehavior};
 use tokio_util::sync::CancellationToken;
 
+use self::{
+    outbox::Outbox,
+    writer::{Writer, error_event},
+};
 use super::{
     Request,
     view::{self, IncludeObject},
     websocket,
 };
 use crate::{
-    environment::{Environment, whole_seconds},
+    environment::Environment,
     metrics::OpenWatch,
     negotiation::{Media, Negotiated, View},
     query::ListOptions,
@@ -46,8 +53,6 @@ const BOOKMARK_EVERY: Duration = Duration::from_secs(60);
 const BOOKMARK_BEFORE_END: Duration = Duration::from_secs(2);
 /// How long a bookmark waits for the cache to learn where storage is.
 const BOOKMARK_WAIT: Duration = Duration::from_millis(500);
-/// Events that are ready together go out together, up to this size.
-const PIECE_BYTES: usize = 64 * 1024;
 
 /// GET with `watch=true`.
 pub(crate) async fn watch(
@@ -83,6 +88,7 @@ pub(crate) async fn watch(
         include: IncludeObject::parse(request.query)?,
         environment: state.environment.clone(),
         columns_sent: false,
+        may_split: !websocket::is_asked_for(request.headers()), // there an event is one message
     };
     let timeout = options
         .timeout
@@ -133,7 +139,7 @@ async fn begin(
     resource: &Arc<Resource>,
     selection: Selection,
     options: &ListOptions,
-    mut writer: Writer,
+    writer: Writer,
     (timeout, open): (Duration, OpenWatch),
 ) -> Result<Watching, Status> {
     let registry = &state.registry;
@@ -143,7 +149,8 @@ async fn begin(
         Some(_) => options.send_initial_events,
         None => start.is_none(), // a watch from nowhere begins with what is there
     };
-    let mut first = BytesMut::new();
+    let mut first = VecDeque::new();
+    let mut first_end = None;
     let after = match (initial, start) {
         (true, _) => {
             let list = ListOptions {
@@ -151,12 +158,8 @@ async fn begin(
                 ..ListOptions::default()
             };
             let page = registry.list(resource, &selection, &list).await?;
-            for object in &page.items {
-                writer.object(&mut first, EventType::Added, object)?;
-            }
-            if options.allow_bookmarks {
-                writer.bookmark(&mut first, page.revision, true)?;
-            }
+            first = page.items.into();
+            first_end = options.allow_bookmarks.then_some(page.revision);
             page.revision
         }
         (false, Some(revision)) => revision, // if it is yet to come, so is what follows it
@@ -174,6 +177,9 @@ async fn begin(
         selection,
         writer,
         first,
+        first_end,
+        batch: VecDeque::new(),
+        out: Outbox::default(),
         bookmarks: options.allow_bookmarks.then_some(bookmarks),
         last_bookmark_at: now + timeout.saturating_sub(BOOKMARK_BEFORE_END),
         end_at: now + timeout,
@@ -188,8 +194,13 @@ struct Watching {
     changes: CacheWatch,
     selection: Selection,
     writer: Writer,
-    /// What goes out before any change.
-    first: BytesMut,
+    /// What goes out before any change ...
+    first: VecDeque<SharedObject>,
+    /// ... and the revision of the bookmark behind it.
+    first_end: Option<Revision>,
+    /// Changes that have been read and not written yet.
+    batch: VecDeque<Arc<CacheEvent>>,
+    out: Outbox,
     bookmarks: Option<Interval>,
     /// When the bookmark before the end is due.
     last_bookmark_at: Instant,
@@ -216,35 +227,76 @@ impl Watching {
 
     /// The next bytes to send; `None` at the end.
     async fn next(&mut self) -> Option<Bytes> {
-        if !self.first.is_empty() {
-            return Some(self.first.split().freeze());
-        }
-        while !self.ended {
-            let mut piece = BytesMut::new();
-            match self.step().await {
-                Step::Changes(changes) => self.take(&mut piece, changes),
-                Step::Bookmark => {
-                    // the newer the better, but an older one will do
-                    let _ = self.writer.resource.cache.catch_up(BOOKMARK_WAIT).await;
-                    let position = self.changes.position();
-                    if let Err(status) = self.writer.bookmark(&mut piece, position, false) {
-                        self.fail(&mut piece, &status);
-                    }
-                }
-                Step::End => self.ended = true,
+        loop {
+            if let Some(piece) = self.out.pop() {
+                return Some(piece);
             }
-            if !piece.is_empty() {
-                return Some(piece.freeze());
+            // the end comes even if changes never pause
+            if self.ended || self.stopping.is_cancelled() || Instant::now() >= self.end_at {
+                return None;
+            }
+            if self.batch.is_empty() && self.first.is_empty() && self.last_bookmark_is_due() {
+                self.bookmarks = None;
+                self.bookmark().await;
+                continue;
+            }
+            if let Err(status) = self.fill() {
+                self.fail(&status);
+            }
+            if self.out.is_empty() && !self.ended {
+                self.wait().await;
             }
         }
-        None
+    }
+
+    /// Writes what is there to be written, up to a piece.
+    fn fill(&mut self) -> Result<(), Status> {
+        while !self.out.is_full() {
+            if let Some(object) = self.first.pop_front() {
+                self.writer
+                    .object(&mut self.out, EventType::Added, &object)?;
+            } else if let Some(revision) = self.first_end.take() {
+                self.writer.bookmark(&mut self.out, revision, true)?;
+            } else if let Some(event) = self.batch.pop_front() {
+                self.write(&event)?;
+            } else if let Some(changes) = self.changes.next().now_or_never() {
+                self.take(changes.map_err(errors::from_cache)?);
+            } else {
+                break;
+            }
+        }
+        Ok(())
+    }
+
+    /// Waits for something to write, or for the end.
+    async fn wait(&mut self) {
+        match self.step().await {
+            Step::Changes(Ok(changes)) => self.take(changes),
+            Step::Changes(Err(error)) => self.fail(&errors::from_cache(error)),
+            Step::Bookmark => self.bookmark().await,
+            Step::End => self.ended = true,
+        }
+    }
+
+    fn last_bookmark_is_due(&self) -> bool {
+        self.bookmarks.is_some() && Instant::now() >= self.last_bookmark_at
+    }
+
+    /// Says how far the client is, once it has been sent all that has been read for it.
+    async fn bookmark(&mut self) {
+        // the newer the better, but an older one will do
+        let _ = self.writer.resource.cache.catch_up(BOOKMARK_WAIT).await;
+        let position = self.changes.position();
+        if let Err(status) = self.writer.bookmark(&mut self.out, position, false) {
+            self.fail(&status);
+        }
     }
 
     async fn step(&mut self) -> Step {
         let bookmarks = &mut self.bookmarks;
         let (last_bookmark_at, wants_bookmarks) = (self.last_bookmark_at, bookmarks.is_some());
         tokio::select! {
-            biased; // the end comes even if changes never pause
+            biased;
             () = self.stopping.cancelled() => Step::End,
             () = tokio::time::sleep_until(self.end_at) => Step::End,
             () = tokio::time::sleep_until(last_bookmark_at), if wants_bookmarks => {
@@ -256,35 +308,20 @@ impl Watching {
         }
     }
 
-    /// Writes these changes and those that are ready behind them.
-    fn take(&mut self, piece: &mut BytesMut, changes: Result<CacheBatch, CacheError>) {
-        let mut next = Some(changes);
-        while let Some(changes) = next {
-            let written = changes.map_err(errors::from_cache).and_then(|batch| {
-                self.open.sent(batch.events.len() as u64);
-                batch
-                    .events
-                    .iter()
-                    .try_for_each(|event| self.write(piece, event))
-            });
-            if let Err(status) = written {
-                return self.fail(piece, &status);
-            }
-            next = match piece.len() < PIECE_BYTES {
-                true => self.changes.next().now_or_never(),
-                false => None,
-            };
-        }
+    fn take(&mut self, changes: CacheBatch) {
+        self.open.sent(changes.events.len() as u64);
+        self.batch.extend(changes.events);
     }
 
     /// Ends with a reason.
-    fn fail(&mut self, piece: &mut BytesMut, status: &Status) {
-        piece.extend_from_slice(&error_event(status, self.writer.negotiated.media));
+    fn fail(&mut self, status: &Status) {
+        self.out
+            .share(error_event(status, self.writer.negotiated.media));
         self.ended = true;
     }
 
     /// One change as this watch's selection sees it.
-    fn write(&mut self, piece: &mut BytesMut, event: &CacheEvent) -> Result<(), Status> {
+    fn write(&mut self, event: &CacheEvent) -> Result<(), Status> {
         let selected = |object: &SharedObject| self.selection.matches(&object.header);
         let deleted = event.kind == EventType::Deleted;
         let was = match &event.previous {
@@ -297,7 +334,7 @@ impl Watching {
             (true, true) => EventType::Modified,
             (true, false) => EventType::Deleted,
         };
-        self.writer.event(piece, kind, event)
+        self.writer.event(&mut self.out, kind, event)
     }
 }
 
@@ -308,157 +345,4 @@ async fn tick(bookmarks: &mut Option<Interval>) {
         }
         None => std::future::pending().await,
     }
-}
-
-/// Writes events in the view agreed on.
-struct Writer {
-    resource: Arc<Resource>,
-    negotiated: Negotiated,
-    include: IncludeObject,
-    environment: Arc<dyn Environment>,
-    /// Only the first table of a watch has columns.
-    columns_sent: bool,
-}
-
-impl Writer {
-    /// A change, called `kind` by this watch.
-    fn event(
-        &mut self,
-        piece: &mut BytesMut,
-        kind: EventType,
-        event: &CacheEvent,
-    ) -> Result<(), Status> {
-        if self.negotiated.view == View::Whole && self.resource.strategy.conversion().is_none() {
-            let shared = match self.negotiated.media {
-                Media::Protobuf => {
-                    let make = |object: &SharedObject| {
-                        let frame = protobuf_frame(kind.as_str(), &object.bytes);
-                        frame
-                            .inspect_err(|error| tracing::error!(%error, "encoding an event"))
-                            .ok()
-                    };
-                    let why = "an event cannot be written as protobuf";
-                    event
-                        .encoded(kind, make)
-                        .ok_or_else(|| Status::internal(why))?
-                }
-                _ => event.frame(kind),
-            };
-            piece.extend_from_slice(&shared);
-            return Ok(());
-        }
-        let shown = match kind {
-            EventType::Deleted => event.departed(),
-            EventType::Added | EventType::Modified => &event.object,
-        };
-        let served = self.resource.served(shown)?;
-        self.object(piece, kind, &served)
-    }
-
-    fn object(
-        &mut self,
-        piece: &mut BytesMut,
-        kind: EventType,
-        object: &SharedObject,
-    ) -> Result<(), Status> {
-        let bytes = &object.bytes;
-        let shown = match self.negotiated.view {
-            View::Table => self.table(bytes)?,
-            View::PartialObject | View::PartialObjectList => view::partial(bytes, self.negotiated)?,
-            View::Whole => bytes.clone(),
-        };
-        self.frame(piece, kind.as_str(), &shown)
-    }
-
-    /// One event in the media type agreed on.
-    fn frame(&self, piece: &mut BytesMut, kind: &str, object: &[u8]) -> Result<(), Status> {
-        match self.negotiated.media {
-            Media::Protobuf => piece.extend_from_slice(&protobuf_frame(kind, object)?),
-            _ => json_frame(piece, kind, object),
-        }
-        Ok(())
-    }
-
-    fn table(&mut self, bytes: &Bytes) -> Result<Bytes, Status> {
-        let columns = !std::mem::replace(&mut self.columns_sent, true);
-        let object = self.resource.strategy.decode(bytes)?;
-        let now = whole_seconds(self.environment.now());
-        let mut table = view::table_head(&self.resource, self.negotiated, columns);
-        table["metadata"]["resourceVersion"] = json!(object.metadata().resource_version);
-        let row = view::row(
-            &self.resource,
-            &object,
-            bytes,
-            self.negotiated,
-            self.include,
-            now,
-        )?;
-        table["rows"] = json!([row]);
-        Ok(table.to_string().into())
-    }
-
-    /// How far the client is. In a table it is a row like another.
-    fn bookmark(
-        &mut self,
-        piece: &mut BytesMut,
-        revision: Revision,
-        initial_events_end: bool,
-    ) -> Result<(), Status> {
-        let mut metadata = json!({ "resourceVersion": revision.to_string() });
-        if initial_events_end {
-            metadata["annotations"] = json!({ "k8s.io/initial-events-end": "true" });
-        }
-        let info = &self.resource.info;
-        let object = json!({ "kind": info.kind, "apiVersion": info.gvr.api_version(), "metadata": metadata });
-        let document = match self.negotiated.view {
-            View::Table => {
-                let mut table = view::table_head(&self.resource, self.negotiated, false);
-                table["metadata"]["resourceVersion"] = json!(revision.to_string());
-                let shown = match self.include {
-                    IncludeObject::Object => object,
-                    _ => json!({
-                        "kind": "PartialObjectMetadata",
-                        "apiVersion": self.negotiated.view_version(),
-                        "metadata": metadata,
-                    }),
-                };
-                table["rows"] = json!([{ "cells": [], "object": shown }]);
-                table
-            }
-            View::PartialObject | View::PartialObjectList => json!({
-                "kind": "PartialObjectMetadata",
-                "apiVersion": self.negotiated.view_version(),
-                "metadata": metadata,
-            }),
-            View::Whole => object,
-        };
-        self.frame(piece, "BOOKMARK", document.to_string().as_bytes())
-    }
-}
-
-fn protobuf_frame(kind: &str, object: &[u8]) -> Result<Bytes, Status> {
-    let body = protobuf::from_json(object).map_err(Status::internal)?;
-    Ok(protobuf::watch_event(kind, &body).into())
-}
-
-fn json_frame(piece: &mut BytesMut, kind: &str, object: &[u8]) {
-    piece.reserve(object.len() + 40);
-    piece.put_slice(b"{\"type\":\"");
-    piece.put_slice(kind.as_bytes());
-    piece.put_slice(b"\",\"object\":");
-    piece.put_slice(object);
-    piece.put_slice(b"}\n");
-}
-
-/// An event that ends a watch with a reason.
-fn error_event(status: &Status, media: Media) -> Bytes {
-    let json = status.to_json();
-    if media == Media::Protobuf
-        && let Ok(frame) = protobuf_frame("ERROR", &json)
-    {
-        return frame;
-    }
-    let mut piece = BytesMut::new();
-    json_frame(&mut piece, "ERROR", &json);
-    piece.freeze()
 }

@@ -19,6 +19,8 @@ use super::{CacheError, CacheEvent, Shared};
 
 /// Changes handed out at once, and looked at under one lock.
 const BATCH_EVENTS: usize = 256;
+/// A batch ends once its objects are as large together: who does not go on holds no more.
+const BATCH_BYTES: usize = 256 * 1024;
 const EXAMINE: usize = 4096;
 const NOTHING: u64 = u64::MAX;
 
@@ -200,16 +202,17 @@ impl CacheWatch {
             oldest: state.window.oldest(),
         })?;
         let mut events = Vec::new();
-        let mut examined = 0;
+        let (mut examined, mut bytes) = (0, 0);
         let mut reached = self.delivered;
         for event in unread {
-            let full = events.len() >= BATCH_EVENTS || examined >= EXAMINE;
+            let full = events.len() >= BATCH_EVENTS || bytes >= BATCH_BYTES || examined >= EXAMINE;
             if full && event.revision != reached {
                 break;
             }
             examined += 1;
             reached = event.revision;
             if event.revision > self.delivered && self.concerns(event) {
+                bytes += event.object.bytes.len();
                 events.push(event.clone());
             }
         }
