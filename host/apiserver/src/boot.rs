@@ -74,7 +74,7 @@ pub(crate) async fn make_first_objects(
     }
     make_api_services(registry).await?;
     make_service_cidr(registry, service_ranges).await?;
-    for (resource, name, object) in flow_control::mandatory::objects() {
+    for (resource, name, object) in flow_control::objects() {
         let resource = ("flowcontrol.apiserver.k8s.io", "v1", resource);
         make(registry, resource, ("", name), &object, false).await?;
     }

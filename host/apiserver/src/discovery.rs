@@ -437,6 +437,10 @@ pub(crate) fn subresources(resource: &Resource) -> Vec<Row> {
             &["create"],
         ));
     }
+    if resource.is_service_accounts() {
+        let of = Some(("authentication.k8s.io", "v1"));
+        rows.push(row("token", "TokenRequest", of, &["create"]));
+    }
     rows.extend(Connect::rows(resource));
     for name in resource.strategy.part_names() {
         rows.push(row(name, "", None, &UPDATE_VERBS));

@@ -3,7 +3,11 @@
 pub(crate) mod authentication;
 pub(crate) mod authorization;
 
-use std::{panic::AssertUnwindSafe, sync::Arc, time::Duration};
+use std::{
+    panic::AssertUnwindSafe,
+    sync::{Arc, OnceLock},
+    time::Duration,
+};
 
 use futures::FutureExt;
 use http::{HeaderValue, Response, header, request::Parts};
@@ -57,22 +61,37 @@ pub(crate) async fn serve(
     let labels = Labels::new(state, &info, headers);
     let measured = state.metrics.begin(&labels, &query, info.is_mutating());
 
+    let charged = OnceLock::new();
     let way = async {
         // Audit will stand here: before authentication, so that refused callers are recorded.
 
         // Authentication before all that depends on the user. Requests of this process bring their user along.
+        let is_remote = matches!(caller, Caller::Remote(_));
         let user = match caller {
             Caller::Local(user) => user,
             Caller::Remote(certificate) => {
                 let certificate = certificate.as_deref();
-                state
-                    .authenticator
-                    .authenticate(headers, certificate, &info.path)?
+                let authenticator = &state.authenticator;
+                authenticator
+                    .authenticate(headers, certificate, &info.path)
+                    .await?
             }
         };
 
-        // Impersonation will stand here: it changes the user, so everything below must see the changed one. Flow control
-        // after it: it charges the user on whose behalf the work is done, before any work is done.
+        // Impersonation will stand here: it changes the user, so everything below must see the changed one.
+
+        // Flow control after it: it charges the user on whose behalf the work is done, before any work is done.
+        let takes_seat = is_remote && !info.is_long_running();
+        let time = deadline(&info, &query).ok().flatten().unwrap_or(DEADLINE);
+        let admitted = state.flow_control.admit(&user, &info, takes_seat, time);
+        let (charge, seat) = admitted.await;
+        if let Some(charge) = charge {
+            _ = charged.set(charge);
+        }
+        let _seat = match seat {
+            Ok(seat) => seat,
+            Err(refusal) => return Ok(refusal),
+        };
 
         // Authorization before routing: who may not look is not told what there is.
         authorization::authorize(&user, &info)?;
@@ -112,6 +131,9 @@ pub(crate) async fn serve(
             refused(&Status::internal(why), headers)
         }
     };
+    if let Some(charged) = charged.get() {
+        charged.mark(&mut response);
+    }
     let headers = response.headers_mut();
     headers.insert("audit-id", audit_id);
     headers
@@ -145,4 +167,35 @@ fn deadline(info: &RequestInfo, query: &Query) -> Result<Option<Duration>, Statu
         DEADLINE
     };
     Ok(Some(asked.map_or(most, |asked| asked.min(most))))
+}
+
+#[cfg(test)]
+mod tests {
+    use http::Method;
+
+    use super::*;
+
+    #[test]
+    fn every_request_has_its_time() {
+        // method, path and query, seconds or the code of the refusal
+        for (method, target, expected) in [
+            ("GET", "/api/v1/pods", Ok(Some(60))),
+            ("GET", "/api/v1/pods?timeout=10s", Ok(Some(10))),
+            ("GET", "/api/v1/pods?timeout=10m", Ok(Some(60))),
+            ("POST", "/api/v1/pods", Ok(Some(34))),
+            ("POST", "/api/v1/pods?timeout=10s", Ok(Some(10))),
+            ("PATCH", "/api/v1/pods/x?timeout=10m", Ok(Some(34))),
+            ("DELETE", "/api/v1/pods?timeout=35s", Ok(Some(34))),
+            ("GET", "/api/v1/pods?watch=1", Ok(None)),
+            ("POST", "/api/v1/pods?timeout=soon", Err(400)),
+        ] {
+            let uri: http::Uri = target.parse().unwrap();
+            let query = Query::parse(uri.query());
+            let method: Method = method.parse().unwrap();
+            let info = RequestInfo::parse(&method, uri.path(), &query);
+            let found = deadline(&info, &query);
+            let found = found.map(|time| time.map(|time| time.as_secs()));
+            assert_eq!(found.map_err(|status| status.code), expected, "{target}");
+        }
+    }
 }

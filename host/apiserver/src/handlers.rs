@@ -9,6 +9,7 @@ mod paths;
 mod read;
 mod review;
 mod scale;
+mod token;
 mod view;
 mod watch;
 pub(crate) mod websocket;
@@ -82,6 +83,7 @@ enum Route {
     DeleteCollection,
     Bind,
     Evict,
+    Token,
     Connect(Connect),
 }
 
@@ -112,14 +114,20 @@ pub(crate) async fn handle(
             Err(NoRoute::Path) => return path_not_found(),
             found => found.map_err(|_| no_method()),
         };
-        let outcome = async {
-            let offer = Offer::default();
-            let negotiated = negotiate(request.headers(), request.query, offer)?;
-            review::create(state, review?, &request, body, negotiated).await
+        let offer = Offer {
+            views: false,
+            protobuf: true,
         };
-        return outcome.await.unwrap_or_else(|status| {
-            status_response(&status, Negotiated::default(), request.headers())
-        });
+        let negotiated = match negotiate(request.headers(), request.query, offer) {
+            Ok(negotiated) => negotiated,
+            Err(status) => {
+                return status_response(&status, Negotiated::default(), request.headers());
+            }
+        };
+        let outcome = async { review::create(state, review?, &request, body, negotiated).await };
+        return outcome
+            .await
+            .unwrap_or_else(|status| status_response(&status, negotiated, request.headers()));
     }
     let found = match find(state, info) {
         Err(NoRoute::Path) => return path_not_found(),
@@ -203,6 +211,12 @@ fn route(resource: &Resource, info: &RequestInfo) -> Result<Route, NoRoute> {
                 _ => Err(NoRoute::Method),
             };
         }
+        "token" if resource.is_service_accounts() => {
+            return match info.verb {
+                "create" => Ok(Route::Token),
+                _ => Err(NoRoute::Method),
+            };
+        }
         other => match strategy.part_names().iter().find(|name| **name == other) {
             Some(name) => Subresource::Part(name),
             None => return Err(NoRoute::Path),
@@ -250,6 +264,7 @@ async fn dispatch(
         }
         Route::Bind => write::bind(state, resource, request, body, negotiated).await,
         Route::Connect(connect) => Err(connect::refusal(state, resource, request, connect).await),
+        Route::Token => token::create(state, resource, request, body, negotiated).await,
         Route::Evict => write::evict(state, resource, request, body, negotiated).await,
     }
 }

@@ -4,7 +4,10 @@
 use std::sync::Arc;
 
 use http::{HeaderMap, HeaderValue, Response, header};
-use k8s_openapi::api::{autoscaling::v1::Scale, core::v1::Binding, policy::v1::Eviction};
+use k8s_openapi::api::{
+    authentication::v1::TokenRequest, autoscaling::v1::Scale, core::v1::Binding,
+    policy::v1::Eviction,
+};
 use pilothouse_api::{
     GroupVersionKind,
     openapi::{OpenApi, SchemaProvider, Served, Subresource, provider},
@@ -71,6 +74,7 @@ fn schema(resource: &Resource, kind: &str) -> SchemaProvider {
         "Scale" => provider::<Scale>(),
         "Binding" => provider::<Binding>(),
         "Eviction" => provider::<Eviction>(),
+        "TokenRequest" => provider::<TokenRequest>(),
         _ => resource.strategy.schema(),
     }
 }

@@ -1,7 +1,8 @@
 //! Keys and certificates: made on first start, reused on every later one, leaves renewed before they expire.
 //!
-//! Layout under `<data-dir>/pki`: `ca.crt`, `ca.key`, `apiserver.{crt,key}`, `admin.{crt,key}`; keys have mode 0600. A file
-//! is replaced as a whole or not at all. A leaf is reused only if it fits its key, names this CA and every address asked for.
+//! Layout under `<data-dir>/pki`: `ca.crt`, `ca.key`, `apiserver.{crt,key}`, `admin.{crt,key}`, `sa.{pub,key}` (which sign
+//! tokens of service accounts); private keys have mode 0600. A file is replaced as a whole or not at all. A leaf is reused
+//! only if it fits its key, names this CA and every address asked for.
 
 use std::{
     fs, io,
@@ -135,6 +136,18 @@ fn certificate_authority(dir: &Path) -> Result<(String, KeyPair), PkiError> {
         (None, Some(_)) => Err(damaged(&crt_path, "missing, though ca.key is there")),
         (Some(_), None) => Err(damaged(&key_path, "missing, though ca.crt is there")),
     }
+}
+
+/// The file of the key that signs tokens of service accounts, made if it is missing; its public half lies beside it.
+pub(crate) fn service_account_key(dir: &Path) -> Result<PathBuf, PkiError> {
+    fs::create_dir_all(dir).map_err(|source| file_error(dir, source))?;
+    let path = dir.join("sa.key");
+    if read(&path)?.is_none() {
+        let key = KeyPair::generate()?;
+        write(&dir.join("sa.pub"), &key.public_key_pem(), 0o644)?;
+        write(&path, &key.serialize_pem(), 0o600)?;
+    }
+    Ok(path)
 }
 
 /// The leaf of that file name: the one on disk if it will do, else a new one.

@@ -17,6 +17,7 @@ mod create;
 mod delete;
 pub(crate) mod errors;
 mod eviction;
+mod foreign;
 mod managed;
 mod metadata;
 mod read;
@@ -96,6 +97,11 @@ impl Resource {
     /// Whether these are pods, which have subresources of their own.
     pub fn is_pods(&self) -> bool {
         self.info.gvr.group.is_empty() && self.info.gvr.resource == "pods"
+    }
+
+    /// Whether these are service accounts, for which tokens are issued.
+    pub fn is_service_accounts(&self) -> bool {
+        self.info.gvr.group.is_empty() && self.info.gvr.resource == "serviceaccounts"
     }
 
     /// What may be done with the resource itself.
@@ -217,7 +223,7 @@ impl Call {
         }
     }
 
-    fn warn(&self, warnings: impl IntoIterator<Item = String>) {
+    pub(crate) fn warn(&self, warnings: impl IntoIterator<Item = String>) {
         self.warnings.lock().extend(warnings);
     }
 }

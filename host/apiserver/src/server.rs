@@ -1,7 +1,7 @@
 //! Starts, serves and stops.
 //!
 //! ```text
-//! start ──► serving ──► stopping: not ready, no new connections, watches end ──► requests end ──► stopped
+//! start ──► serving ──► leaving: not ready ──► stopping: no new connections, watches end ──► requests end ──► stopped
 //! ```
 
 use std::{
@@ -39,14 +39,16 @@ use crate::{
     environment::{Environment, Machine},
     filters::{
         self, Caller,
-        authentication::{Authenticator, certificate_user},
+        authentication::{Authenticator, ServiceAccounts, certificate_user},
     },
+    flow_control::FlowControl,
     kubeconfig,
     metrics::Metrics,
     openapi,
     options::ApiServerOptions,
     pki::{Pki, PkiError},
     registry::{Registry, allocation::Allocators, errors, kinds},
+    service_account_tokens::{Tokens, secrets::TokenSecrets},
     state::State,
     tls,
     transport::InProcess,
@@ -99,6 +101,7 @@ pub struct RunningServer {
     url: String,
     kubeconfig: PathBuf,
     accepting: JoinHandle<GracefulShutdown>,
+    shutdown_delay: Duration,
     shutdown_grace: Duration,
 }
 
@@ -120,6 +123,7 @@ impl ApiServer {
         admission: Arc<dyn AdmissionChain>,
         connect: impl FnOnce(InProcess),
     ) -> Result<RunningServer, StartError> {
+        options.check().map_err(StartError::Options)?;
         let environment: Arc<dyn Environment> = Arc::new(Machine);
         let public_ip = options.public_ip();
         let ranges = &options.service_cluster_ip_ranges;
@@ -130,15 +134,11 @@ impl ApiServer {
         let addresses = [public_ip, Ipv4Addr::LOCALHOST.into(), service_ip];
         let pki = Pki::load_or_make(&options.data_dir.join("pki"), &addresses)?;
         let acceptor = TlsAcceptor::from(Arc::new(tls::server_config(&options, &pki)?));
-        let authenticator = Authenticator::default();
-        if let Some(path) = &options.token_auth_file {
-            authenticator
-                .read_token_file(path)
-                .map_err(|source| StartError::File {
-                    path: path.clone(),
-                    source,
-                })?;
-        }
+        let service_accounts = options.service_accounts.clone();
+        let tokens = Arc::new(Tokens::load(
+            service_accounts,
+            &options.data_dir.join("pki"),
+        )?);
 
         let address = options.listen_address();
         let listen_error = |source| StartError::Listen { address, source };
@@ -156,6 +156,13 @@ impl ApiServer {
             environment.clone(),
             kinds,
         ));
+        let authenticator = Authenticator::new(ServiceAccounts {
+            tokens: tokens.clone(),
+            registry: registry.clone(),
+        });
+        if let Some(path) = &options.token_auth_file {
+            authenticator.read_token_file(path)?;
+        }
         registry.ready(CACHES_FILL).await?;
         adopt_services(&registry, &allocators)?;
         let state = Arc::new(State {
@@ -163,8 +170,14 @@ impl ApiServer {
             openapi: openapi::describe(&registry),
             registry: registry.clone(),
             authenticator,
+            tokens,
+            public_address: public.to_string(),
             metrics: Metrics::new(environment.now()),
+            flow_control: Arc::new(FlowControl::new(
+                options.max_requests_inflight + options.max_mutating_requests_inflight,
+            )),
             environment,
+            leaving: CancellationToken::new(),
             stopping: CancellationToken::new(),
         });
         connect(InProcess::new(state.clone()));
@@ -174,6 +187,16 @@ impl ApiServer {
             }
             _ => boot::make_first_objects(&registry, public, service_ip, ranges).await?,
         }
+        let flow_control = state.flow_control.clone();
+        flow_control.begin(&registry).await?;
+        let (follows, stopping) = (registry.clone(), state.stopping.clone());
+        tokio::spawn(async move { flow_control.follow(follows, stopping).await });
+        let token_secrets = TokenSecrets {
+            registry,
+            tokens: state.tokens.clone(),
+            root_certificate: pki.ca_certificate,
+        };
+        tokio::spawn(token_secrets.run(state.stopping.clone()));
         let accepting = tokio::spawn(accept(state.clone(), listener, acceptor));
         tracing::info!(%address, "API server is listening");
         Ok(RunningServer {
@@ -182,6 +205,7 @@ impl ApiServer {
             url,
             kubeconfig,
             accepting,
+            shutdown_delay: options.shutdown_delay,
             shutdown_grace: options.shutdown_grace,
         })
     }
@@ -218,9 +242,13 @@ impl RunningServer {
         self.state.authenticator.register_token(token, user);
     }
 
-    /// Stops: watches end, open requests are answered, at most for the grace period. Whoever still has a connection then
-    /// loses it.
+    /// Stops: says that it is not ready, serves on for the delay, then ends watches and answers open requests, at most for the
+    /// grace period. Whoever still has a connection then loses it.
     pub async fn shutdown(self) {
+        self.state.leaving.cancel();
+        if !self.shutdown_delay.is_zero() {
+            tokio::time::sleep(self.shutdown_delay).await;
+        }
         self.state.stopping.cancel();
         match self.accepting.await {
             Ok(connections) => {

@@ -42,7 +42,9 @@ pub(crate) fn server_config(
     };
     believe(pki.ca_certificate.as_bytes())?;
     if let Some(path) = &options.client_ca_file {
-        believe(&read(path)?)?;
+        believe(&read(path)?).map_err(|error| {
+            StartError::Options(format!("--client-ca-file {}: {error}", path.display()))
+        })?;
     }
     let provider = Arc::new(ring::default_provider());
     let verifier = WebPkiClientVerifier::builder_with_provider(Arc::new(roots), provider.clone())
@@ -62,9 +64,12 @@ pub(crate) fn server_config(
 }
 
 fn certificates_of(pem: &[u8]) -> Result<Vec<CertificateDer<'static>>, StartError> {
-    CertificateDer::pem_slice_iter(pem)
-        .collect::<Result<Vec<_>, _>>()
-        .map_err(|error| StartError::Tls(format!("certificate: {error}")))
+    let found = CertificateDer::pem_slice_iter(pem).collect::<Result<Vec<_>, _>>();
+    match found {
+        Ok(none) if none.is_empty() => Err(StartError::Tls("holds no certificate".to_owned())),
+        Ok(certificates) => Ok(certificates),
+        Err(error) => Err(StartError::Tls(format!("certificate: {error}"))),
+    }
 }
 
 fn read(path: &Path) -> Result<Vec<u8>, StartError> {

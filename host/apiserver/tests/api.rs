@@ -9,6 +9,8 @@ mod harness;
 mod apply;
 #[path = "api/consistency.rs"]
 mod consistency;
+#[path = "api/counting.rs"]
+mod counting;
 #[path = "api/decoders.rs"]
 mod decoders;
 #[path = "api/delete.rs"]
@@ -27,12 +29,20 @@ mod patch;
 mod pods;
 #[path = "api/protobuf.rs"]
 mod protobuf_encoding;
+#[path = "api/reads.rs"]
+mod reads;
 #[path = "api/reviews.rs"]
 mod reviews;
+#[path = "api/serving.rs"]
+mod serving;
 #[path = "api/storage_trouble.rs"]
 mod storage_trouble;
 #[path = "api/tls.rs"]
 mod tls;
+#[path = "api/tokens.rs"]
+mod tokens;
+#[path = "api/too_large.rs"]
+mod too_large;
 #[path = "api/versions.rs"]
 mod versions;
 #[path = "api/watch.rs"]

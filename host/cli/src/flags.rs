@@ -101,12 +101,49 @@ pub(crate) struct ApiServerFlags {
     /// A CSV file of bearer tokens: token,user,uid,"group1,group2".
     #[arg(long, value_name = "FILE")]
     pub(crate) token_auth_file: Option<PathBuf>,
+    /// How many requests that only read are served at a time; flow control shares out this and the next number together.
+    #[arg(long, value_name = "N", default_value_t = 400)]
+    pub(crate) max_requests_inflight: u32,
+    /// How many requests that write are served at a time.
+    #[arg(long, value_name = "N", default_value_t = 200)]
+    pub(crate) max_mutating_requests_inflight: u32,
+    /// How long to serve on, not ready any more, once told to stop: time for load balancers to notice, such as 10s.
+    #[arg(long, value_name = "DURATION", default_value = "0s", value_parser = humantime::parse_duration)]
+    pub(crate) shutdown_delay_duration: Duration,
+    #[command(flatten)]
+    pub(crate) service_accounts: ServiceAccountFlags,
     /// The range that Services get their cluster IPs from.
     #[arg(long, value_name = "CIDR", default_value = "10.96.0.0/16")]
     pub(crate) service_cluster_ip_range: String,
     /// The ports that NodePort Services get, first and last.
     #[arg(long, value_name = "FIRST-LAST", default_value = "30000-32767")]
     pub(crate) service_node_port_range: String,
+}
+
+/// How tokens of service accounts are issued and believed.
+#[derive(Debug, Args)]
+pub(crate) struct ServiceAccountFlags {
+    /// The private key that signs tokens of service accounts, PEM; by default one is made in the data directory.
+    #[arg(long, value_name = "FILE")]
+    pub(crate) service_account_signing_key_file: Option<PathBuf>,
+    /// Further keys that tokens of service accounts may be signed with, PEM; may be repeated.
+    #[arg(long, value_name = "FILE", action = ArgAction::Append)]
+    pub(crate) service_account_key_file: Vec<PathBuf>,
+    /// Who issues tokens of service accounts; if repeated, the first issues and all are believed.
+    #[arg(long, value_name = "URL", action = ArgAction::Append, default_value = "https://kubernetes.default.svc.cluster.local")]
+    pub(crate) service_account_issuer: Vec<String>,
+    /// Where others read the keys of service account tokens; default: from this server.
+    #[arg(long, value_name = "URL")]
+    pub(crate) service_account_jwks_uri: Option<String>,
+    /// Whom tokens must be for; default: the issuers of service account tokens. May be repeated or separated by commas.
+    #[arg(long, value_name = "AUDIENCE", value_delimiter = ',', action = ArgAction::Append)]
+    pub(crate) api_audiences: Vec<String>,
+    /// The longest life of a token of a service account, such as 24h.
+    #[arg(long, value_name = "DURATION", value_parser = humantime::parse_duration)]
+    pub(crate) service_account_max_token_expiration: Option<Duration>,
+    /// Give tokens that kubelets ask for a year, for pods that never read them again.
+    #[arg(long, default_value_t = true, action = ArgAction::Set, num_args = 0..=1, default_missing_value = "true")]
+    pub(crate) service_account_extend_token_expiration: bool,
 }
 
 /// `pilothouse scheduler` and `pilothouse controller-manager`

@@ -1,7 +1,10 @@
-//! Who makes a request: client certificates and bearer tokens.
+//! Who makes a request: client certificates and bearer tokens, static ones and those of service accounts.
 //! Source: <https://kubernetes.io/docs/reference/access-authn-authz/authentication/>
 
-use std::{collections::HashMap, io, path::Path};
+mod service_accounts;
+mod token_file;
+
+use std::{collections::HashMap, path::Path};
 
 use base64::{Engine, engine::general_purpose::URL_SAFE_NO_PAD};
 use http::HeaderMap;
@@ -11,7 +14,8 @@ use pilothouse_client::UserInfo;
 use sha2::{Digest, Sha256};
 use x509_parser::prelude::{FromDer, X509Certificate};
 
-use crate::handlers::websocket;
+use crate::{handlers::websocket, server::StartError};
+pub(crate) use service_accounts::ServiceAccounts;
 
 /// Paths that anybody may read.
 const OPEN_PATHS: [&str; 4] = ["/healthz", "/livez", "/readyz", "/version"];
@@ -22,58 +26,90 @@ const ANONYMOUS: &str = "system:anonymous";
 /// What the WebSocket protocol that is a token begins with.
 const BEARER_PROTOCOL: &str = "base64url.bearer.authorization.k8s.io.";
 
-/// Bearer tokens by digest, so that looking one up tells nothing about the others.
-#[derive(Debug, Default)]
+/// Whose token it is, and for which of the audiences that were asked about.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Identity {
+    pub(crate) user: UserInfo,
+    pub(crate) audiences: Vec<String>,
+}
+
+/// Knows tokens: static ones by digest, so that looking one up tells nothing about the others.
+#[derive(Default)]
 pub(crate) struct Authenticator {
     tokens: RwLock<HashMap<[u8; 32], UserInfo>>,
+    service_accounts: Option<ServiceAccounts>,
 }
 
 impl Authenticator {
+    /// One that knows no static tokens yet.
+    pub(crate) fn new(service_accounts: ServiceAccounts) -> Self {
+        Self {
+            tokens: RwLock::default(),
+            service_accounts: Some(service_accounts),
+        }
+    }
+
     /// Registers a token: of a component of the host, or of a line of the token file.
     pub(crate) fn register_token(&self, token: &str, user: UserInfo) {
         self.tokens.write().insert(digest(token), user);
     }
 
-    /// Reads a static token file: `token,user,uid,"group1,group2"` a line; uid and groups may be missing.
-    pub(crate) fn read_token_file(&self, path: &Path) -> io::Result<()> {
-        for (number, line) in std::fs::read_to_string(path)?.lines().enumerate() {
-            if line.trim().is_empty() || line.starts_with('#') {
-                continue;
-            }
-            let fields = csv_fields(line);
-            let [token, name, rest @ ..] = fields.as_slice() else {
-                let message = format!("line {} has fewer than two fields", number + 1);
-                return Err(io::Error::new(io::ErrorKind::InvalidData, message));
-            };
-            if token.is_empty() || name.is_empty() {
-                let message = format!("line {}: token and user must not be empty", number + 1);
-                return Err(io::Error::new(io::ErrorKind::InvalidData, message));
-            }
-            let groups: Vec<&str> = rest
-                .get(1)
-                .map(|groups| {
-                    groups
-                        .split(',')
-                        .map(str::trim)
-                        .filter(|g| !g.is_empty())
-                        .collect()
-                })
-                .unwrap_or_default();
-            let mut user = UserInfo::new(name, &groups);
-            user.uid = rest.first().cloned().unwrap_or_default();
-            self.register_token(token, user);
+    /// Reads a static token file.
+    pub(crate) fn read_token_file(&self, path: &Path) -> Result<(), StartError> {
+        for (token, user) in token_file::read(path)? {
+            self.register_token(&token, user);
         }
         Ok(())
     }
 
-    /// The user whose token this is.
-    pub(crate) fn token_user(&self, token: &str) -> Option<UserInfo> {
-        self.tokens.read().get(&digest(token)).cloned()
+    /// Whom requests of this server are for.
+    fn audiences(&self) -> &[String] {
+        self.service_accounts
+            .as_ref()
+            .map_or(&[], |accounts| accounts.tokens.options.audiences())
+    }
+
+    /// Whose token this is, and for which of these audiences (none: for this server); or why it is nobody's.
+    pub(crate) async fn identify(
+        &self,
+        token: &str,
+        audiences: &[String],
+    ) -> Result<Identity, String> {
+        let ours = self.audiences();
+        let asked = if audiences.is_empty() {
+            ours
+        } else {
+            audiences
+        };
+        let known = self.tokens.read().get(&digest(token)).cloned();
+        if let Some(user) = known {
+            // a static token is for this server, whatever that is called
+            let audiences = common(ours, asked);
+            if !audiences.is_empty() || asked.is_empty() {
+                return Ok(Identity { user, audiences });
+            }
+        } else if let Some(accounts) = &self.service_accounts
+            && let Some(identity) = accounts.authenticate(token, asked).await?
+        {
+            return Ok(identity);
+        }
+        Err("invalid bearer token".to_owned())
+    }
+
+    /// The user of a token that came with a request.
+    async fn token_user(&self, token: &str) -> Result<UserInfo, Status> {
+        match self.identify(token, &[]).await {
+            Ok(identity) => Ok(identity.user),
+            Err(why) => {
+                tracing::debug!(why, "a token is refused");
+                Err(Status::unauthorized())
+            }
+        }
     }
 
     /// The user of a request: that of its token if it has one, else that of the connection's certificate. A wrong token is
     /// 401 whatever the certificate; so is nobody, except on the open paths.
-    pub(crate) fn authenticate(
+    pub(crate) async fn authenticate(
         &self,
         headers: &HeaderMap,
         certificate: Option<&UserInfo>,
@@ -85,12 +121,12 @@ impl Authenticator {
                 .ok()
                 .and_then(bearer)
                 .ok_or_else(Status::unauthorized)?;
-            return self.token_user(token).ok_or_else(Status::unauthorized);
+            return self.token_user(token).await;
         }
         if websocket::is_asked_for(headers)
             && let Some(token) = protocol_token(headers)?
         {
-            return self.token_user(&token).ok_or_else(Status::unauthorized);
+            return self.token_user(&token).await;
         }
         if let Some(user) = certificate {
             return Ok(user.clone());
@@ -104,6 +140,12 @@ impl Authenticator {
             false => Err(Status::unauthorized()),
         }
     }
+}
+
+/// Those of `some` that are among `others`.
+fn common(some: &[String], others: &[String]) -> Vec<String> {
+    let both = some.iter().filter(|one| others.contains(one));
+    both.cloned().collect()
 }
 
 /// Browsers cannot set headers of a WebSocket, but protocols: the token is one of them, `base64url` without padding.
@@ -148,7 +190,17 @@ pub(crate) fn certificate_user(der: &[u8]) -> Option<UserInfo> {
         .iter_organization()
         .filter_map(|o| o.as_str().ok())
         .collect();
-    (!name.is_empty()).then(|| UserInfo::new(name, &groups))
+    if name.is_empty() {
+        return None;
+    }
+    let mut user = UserInfo::new(name, &groups);
+    let digest: String = Sha256::digest(der)
+        .iter()
+        .map(|byte| format!("{byte:02x}"))
+        .collect();
+    let key = "authentication.kubernetes.io/credential-id".to_owned();
+    user.extra.insert(key, vec![format!("X509SHA256={digest}")]);
+    Some(user)
 }
 
 fn bearer(header: &str) -> Option<&str> {
@@ -159,29 +211,6 @@ fn bearer(header: &str) -> Option<&str> {
 
 fn digest(token: &str) -> [u8; 32] {
     Sha256::digest(token).into()
-}
-
-/// The fields of one CSV line; quotes keep commas together and are doubled inside.
-fn csv_fields(line: &str) -> Vec<String> {
-    let mut fields = vec![String::new()];
-    let mut quoted = false;
-    let mut chars = line.chars().peekable();
-    while let Some(c) = chars.next() {
-        let field = match fields.last_mut() {
-            Some(field) => field,
-            None => break,
-        };
-        match c {
-            '"' if quoted && chars.peek() == Some(&'"') => {
-                chars.next();
-                field.push('"');
-            }
-            '"' => quoted = !quoted,
-            ',' if !quoted => fields.push(String::new()),
-            c => field.push(c),
-        }
-    }
-    fields.iter().map(|f| f.trim().to_owned()).collect()
 }
 
 #[cfg(test)]
@@ -196,27 +225,8 @@ mod tests {
         headers
     }
 
-    #[test]
-    fn the_token_file_names_users_and_groups() {
-        let file = tempfile::NamedTempFile::new().unwrap();
-        std::fs::write(file.path(), "t1,alice,u1,\"dev,ops\"\n\nt2,bob\n").unwrap();
-        let authenticator = Authenticator::default();
-        authenticator.read_token_file(file.path()).unwrap();
-        let alice = authenticator
-            .authenticate(&header("Bearer t1"), None, "/api")
-            .unwrap();
-        assert_eq!((alice.name.as_str(), alice.uid.as_str()), ("alice", "u1"));
-        assert_eq!(alice.groups, ["dev", "ops", "system:authenticated"]);
-        let bob = authenticator
-            .authenticate(&header("bearer t2"), None, "/api")
-            .unwrap();
-        assert_eq!(bob.groups, ["system:authenticated"]);
-        std::fs::write(file.path(), "only-a-token\n").unwrap();
-        assert!(authenticator.read_token_file(file.path()).is_err());
-    }
-
-    #[test]
-    fn a_token_may_come_as_a_websocket_protocol() {
+    #[tokio::test]
+    async fn a_token_may_come_as_a_websocket_protocol() {
         let authenticator = Authenticator::default();
         authenticator.register_token("secret", UserInfo::new("alice", &[]));
         let token = format!("{BEARER_PROTOCOL}{}", URL_SAFE_NO_PAD.encode("secret"));
@@ -242,13 +252,13 @@ mod tests {
                 headers.insert("upgrade", HeaderValue::from_static("websocket"));
             }
             let found = authenticator.authenticate(&headers, None, "/api/v1/pods");
-            let found = found.ok().map(|user| user.name);
+            let found = found.await.ok().map(|user| user.name);
             assert_eq!(found.as_deref(), user, "{protocols:?}");
         }
     }
 
-    #[test]
-    fn nobody_is_refused_except_on_open_paths() {
+    #[tokio::test]
+    async fn nobody_is_refused_except_on_open_paths() {
         let authenticator = Authenticator::default();
         let none = HeaderMap::new();
         for (path, allowed) in [
@@ -259,22 +269,21 @@ mod tests {
             ("/api/v1/pods", false),
             ("/metrics", false),
         ] {
-            assert_eq!(
-                authenticator.authenticate(&none, None, path).is_ok(),
-                allowed,
-                "{path}"
-            );
+            let found = authenticator.authenticate(&none, None, path).await;
+            assert_eq!(found.is_ok(), allowed, "{path}");
         }
         let admin = UserInfo::new("admin", &["system:masters"]);
         assert_eq!(
             authenticator
                 .authenticate(&none, Some(&admin), "/api")
+                .await
                 .unwrap(),
             admin
         );
         for wrong in ["Bearer nope", "Basic YTpi", "Bearer ", "junk"] {
-            let refused = authenticator.authenticate(&header(wrong), Some(&admin), "/healthz");
-            assert_eq!(refused.unwrap_err().code, 401, "{wrong}");
+            let wrong = header(wrong);
+            let refused = authenticator.authenticate(&wrong, Some(&admin), "/healthz");
+            assert_eq!(refused.await.unwrap_err().code, 401, "{wrong:?}");
         }
     }
 }

@@ -5,7 +5,10 @@ use pilothouse_api::{GroupResource, Status};
 use pilothouse_client::UserInfo;
 
 use super::authentication::is_open;
-use crate::request_info::RequestInfo;
+use crate::{
+    request_info::RequestInfo,
+    service_account_tokens::{CONFIGURATION_PATH, KEY_SET_PATH},
+};
 
 /// The group that is never refused.
 const MASTERS: &str = "system:masters";
@@ -23,6 +26,10 @@ const PLUGIN_GROUP: &str = "system:plugins";
 
 /// Discovery, which every known user may read.
 const DISCOVERY: [&str; 3] = ["/api", "/apis", "/openapi"];
+
+/// Where the issuer of service account tokens describes itself: for those who hold such tokens.
+const ISSUER: [&str; 2] = [CONFIGURATION_PATH, KEY_SET_PATH];
+const SERVICE_ACCOUNTS: &str = "system:serviceaccounts";
 
 /// What everybody may ask about themselves.
 const SELF_REVIEWS: [(&str, &str); 3] = [
@@ -85,6 +92,18 @@ pub(crate) fn authorize(user: &UserInfo, info: &RequestInfo) -> Result<(), Statu
     }
 }
 
+/// Whether a PUT or an apply may create what is not there.
+pub(crate) fn may_create(user: &UserInfo, info: &RequestInfo) -> Result<(), Status> {
+    let attributes = Attributes {
+        verb: "create",
+        ..Attributes::from(info)
+    };
+    match allows(user, attributes) {
+        true => Ok(()),
+        false => Err(refusal(user, attributes)),
+    }
+}
+
 /// The decision.
 pub(crate) fn allows(user: &UserInfo, wanted: Attributes<'_>) -> bool {
     if may_everything(user) {
@@ -101,7 +120,9 @@ pub(crate) fn allows(user: &UserInfo, wanted: Attributes<'_>) -> bool {
             let rest = wanted.path.strip_prefix(d);
             rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
         });
-    matches!(wanted.verb, "get" | "head") && (is_open(wanted.path) || discovery)
+    let issuer = user.in_group(SERVICE_ACCOUNTS) && ISSUER.contains(&wanted.path);
+    let get = wanted.verb == "get" || (wanted.verb == "head" && !issuer);
+    get && (is_open(wanted.path) || discovery || issuer)
 }
 
 /// All that the decision can allow a user.
@@ -133,6 +154,12 @@ pub(crate) fn rules(user: &UserInfo) -> Vec<Rule> {
             "/version/*",
         ],
     }];
+    if user.in_group(SERVICE_ACCOUNTS) {
+        rules.push(Rule::Paths {
+            verbs: &["get"],
+            paths: &ISSUER,
+        });
+    }
     if user.in_group(AUTHENTICATED) {
         rules.push(Rule::Paths {
             verbs: &["get", "head"],

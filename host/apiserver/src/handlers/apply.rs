@@ -12,6 +12,7 @@ use serde_json::{Map, json};
 use super::{Request, scale, write};
 use crate::{
     body::RequestBody,
+    filters::authorization,
     negotiation::Negotiated,
     query::{self, FieldValidation, WriteOptions},
     registry::{self, Create, Current, Resource, Subresource, erased::AnyObject},
@@ -54,7 +55,10 @@ pub(crate) async fn apply(
         settle(object, resource, namespace, name)
     };
     let transform = |current: &Current| make(Some(current));
-    let create = || make(None);
+    let create = || {
+        authorization::may_create(&request.user, request.info)?;
+        make(None)
+    };
     let creates = subresource == Subresource::Main;
     let outcome = state
         .registry

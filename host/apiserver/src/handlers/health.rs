@@ -87,9 +87,7 @@ async fn run(state: &State, check: &str, ready: bool) -> Result<(), String> {
         "etcd" if ready => state.registry.health().await,
         "etcd" => state.registry.alive().await,
         "informer-sync" => state.registry.filled(),
-        "shutdown" if state.stopping.is_cancelled() => {
-            Err("the server is shutting down".to_owned())
-        }
+        "shutdown" if state.leaving.is_cancelled() => Err("the server is shutting down".to_owned()),
         _ => Ok(()),
     }
 }

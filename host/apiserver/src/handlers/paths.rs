@@ -3,10 +3,10 @@
 use std::sync::Arc;
 
 use bytes::Bytes;
-use http::{Method, Response};
+use http::{HeaderValue, Method, Response, header};
 use pilothouse_api::Status;
 use pilothouse_client::Body;
-use serde_json::json;
+use serde_json::{Value, json};
 
 use super::{Request, health};
 use crate::{
@@ -14,6 +14,7 @@ use crate::{
     negotiation::{Media, Negotiated, Offer, negotiate},
     openapi,
     response::{self, path_not_found, status_response},
+    service_account_tokens::{CONFIGURATION_PATH, KEY_SET_PATH},
     state::State,
 };
 
@@ -61,6 +62,13 @@ pub(crate) async fn handle(state: &Arc<State>, request: &Request<'_>) -> Respons
     match path {
         "" => response::document(200, paths(), json, headers),
         "/version" => response::document(200, version(), json, headers),
+        CONFIGURATION_PATH => match state.tokens.configuration(&state.public_address) {
+            Some(configuration) => of_issuer("application/json", &configuration),
+            None => path_not_found(),
+        },
+        KEY_SET_PATH if state.tokens.configuration("").is_some() => {
+            of_issuer("application/jwk-set+json", &state.tokens.key_set())
+        }
         "/metrics" => match state.metrics.text(&state.registry, Form::of(headers)).await {
             Ok(text) => response::response(200, Form::of(headers).content_type(), text),
             Err(error) => status_response(&Status::internal(error), Negotiated::default(), headers),
@@ -69,9 +77,18 @@ pub(crate) async fn handle(state: &Arc<State>, request: &Request<'_>) -> Respons
     }
 }
 
+/// A document about the issuer of tokens; others may keep it for an hour.
+fn of_issuer(media: &'static str, document: &Value) -> Response<Body> {
+    let mut response = response::response(200, media, document.to_string());
+    let hour = HeaderValue::from_static("public, max-age=3600");
+    response.headers_mut().insert(header::CACHE_CONTROL, hour);
+    response
+}
+
 /// The paths that `GET /` lists.
 fn paths() -> Bytes {
     let paths = [
+        CONFIGURATION_PATH,
         "/api",
         "/apis",
         "/healthz",
@@ -79,6 +96,7 @@ fn paths() -> Bytes {
         "/metrics",
         "/openapi/v2",
         "/openapi/v3",
+        KEY_SET_PATH,
         "/readyz",
         "/version",
     ];

@@ -20,7 +20,10 @@ use super::{
 };
 use crate::{
     body::{RequestBody, expect_type, to_json},
-    filters::authorization::{self, Attributes, Rule},
+    filters::{
+        authentication::{Authenticator, Identity},
+        authorization::{self, Attributes, Rule},
+    },
     negotiation::Negotiated,
     query::WriteOptions,
     request_info::RequestInfo,
@@ -28,9 +31,6 @@ use crate::{
     reviews::{self, Review},
     state::State,
 };
-
-/// Whom tokens that name no audience are for.
-const AUDIENCE: &str = "https://kubernetes.default.svc.cluster.local";
 
 /// The question that a path asks, unless it is about something else.
 pub(super) fn find(info: &RequestInfo) -> Option<Result<&'static Review, NoRoute>> {
@@ -77,9 +77,7 @@ pub(super) async fn create(
     let status = match review.kind {
         "TokenReview" => {
             refuse(metadata_errors(&question, false))?;
-            review_token(&question["spec"], |token| {
-                state.authenticator.token_user(token)
-            })?
+            review_token(&state.authenticator, &question["spec"]).await?
         }
         "SelfSubjectReview" => {
             refuse(metadata_errors(&question, false))?;
@@ -258,24 +256,23 @@ fn access_errors(question: &Value, asker: Asker, namespace: &str) -> ErrorList {
     errors
 }
 
-/// Whose token it is. It is for this server; asked for other audiences only, it is nobody's.
-fn review_token(
-    spec: &Value,
-    token_user: impl FnOnce(&str) -> Option<UserInfo>,
-) -> Result<Value, Status> {
+/// Whose token it is, and for which of the audiences that are asked about; or why it is nobody's.
+async fn review_token(authenticator: &Authenticator, spec: &Value) -> Result<Value, Status> {
     let token = text(&spec["token"]);
     if token.is_empty() {
         return Err(Status::bad_request(
             "token is required for TokenReview in authentication",
         ));
     }
-    let asked = texts(&spec["audiences"]);
-    let ours = asked.is_empty() || asked.iter().any(|audience| audience == AUDIENCE);
-    Ok(match token_user(token).filter(|_| ours) {
-        None => json!({ "user": {} }),
-        Some(user) if asked.is_empty() => json!({ "authenticated": true, "user": shown(&user) }),
-        Some(user) => {
-            json!({ "authenticated": true, "user": shown(&user), "audiences": [AUDIENCE] })
+    let audiences = texts(&spec["audiences"]);
+    Ok(match authenticator.identify(token, &audiences).await {
+        Err(why) => json!({ "user": {}, "error": why }),
+        Ok(Identity { user, audiences }) => {
+            let mut status = json!({ "authenticated": true, "user": shown(&user) });
+            if !audiences.is_empty() {
+                status["audiences"] = json!(audiences);
+            }
+            status
         }
     })
 }

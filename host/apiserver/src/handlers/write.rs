@@ -13,6 +13,7 @@ use serde_json::json;
 use super::{Request, apply, patch::Patch, scale, view};
 use crate::{
     body::{RequestBody, expect_type, to_json},
+    filters::authorization,
     negotiation::Negotiated,
     query::{self, FieldValidation, WriteOptions},
     registry::{
@@ -78,7 +79,10 @@ pub(crate) async fn update(
     registry::settle_name(&mut object, key.1)?;
     registry::settle_namespace(&mut object, resource.info.namespaced, key.0)?;
     let creates = subresource == Subresource::Main && resource.strategy.allow_create_on_update();
-    let create = || Ok(object.clone());
+    let create = || {
+        authorization::may_create(&request.user, request.info)?;
+        Ok(object.clone())
+    };
     let or_create = creates.then_some(&create as &registry::Create<'_>);
     let transform = |_: &Current| Ok(object.clone());
     let outcome = state

@@ -13,6 +13,8 @@ use super::{
 };
 use crate::admission::Operation;
 
+/// What etcd says of a write that it does not take for its size.
+const TOO_LARGE: &str = "request is too large";
 /// How often a generated name that is taken is drawn anew.
 const NAME_ATTEMPTS: usize = 8;
 
@@ -133,7 +135,7 @@ impl Registry {
         call: &Call,
         reservation: Option<Box<dyn Reservation>>,
     ) -> Result<Put, Status> {
-        let value = resource.encode(object)?;
+        let mut value = resource.encode(object)?;
         let ttl = resource.strategy.ttl_seconds(object);
         let mut second = false;
         let lease = self.lease(ttl, call).await?;
@@ -159,6 +161,14 @@ impl Registry {
                 Err(StorageError::LeaseNotFound(lease)) if !second => {
                     second = true;
                     self.leases.forget(lease);
+                    txn = Txn::put_if(key, expected, value.clone(), self.lease(ttl, call).await?);
+                }
+                // who owns what may be what is too much: the object itself is worth more
+                Err(StorageError::Invalid(why))
+                    if why.contains(TOO_LARGE) && object.managed().is_some() =>
+                {
+                    object.set_managed(None);
+                    value = resource.encode(object)?;
                     txn = Txn::put_if(key, expected, value.clone(), self.lease(ttl, call).await?);
                 }
                 outcome => return outcome.map(Put::of).map_err(errors::from_storage),

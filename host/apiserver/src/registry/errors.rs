@@ -64,3 +64,48 @@ pub(crate) fn from_cache(error: CacheError) -> Status {
         CacheError::Storage(error) => from_storage(error),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use pilothouse_api::Revision;
+
+    use super::*;
+
+    #[test]
+    fn caches_fail_in_the_words_of_the_api() {
+        let (asked, other) = (Revision(7), Revision(9));
+        // the error, code, reason, seconds to wait
+        for (error, code, reason, retry) in [
+            (
+                CacheError::NotReady("pods".to_owned()),
+                429,
+                "TooManyRequests",
+                1,
+            ),
+            (
+                CacheError::Expired {
+                    asked,
+                    oldest: other,
+                },
+                410,
+                "Expired",
+                0,
+            ),
+            (
+                CacheError::Behind {
+                    asked,
+                    current: other,
+                },
+                504,
+                "Timeout",
+                1,
+            ),
+            (CacheError::Closed, 503, "ServiceUnavailable", 1),
+        ] {
+            let status = from_cache(error);
+            assert_eq!((status.code, status.reason.as_str()), (code, reason));
+            let details = status.details.unwrap_or_default();
+            assert_eq!(details.retry_after_seconds, retry, "{reason}");
+        }
+    }
+}

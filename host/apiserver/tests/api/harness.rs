@@ -91,12 +91,23 @@ impl Api {
     }
 
     pub(crate) async fn with_admission(admission: Arc<dyn AdmissionChain>) -> Self {
-        Self::on(TempDir::new().unwrap(), admission).await
+        Self::on(TempDir::new().unwrap(), admission, |_| ()).await
     }
 
-    async fn on(dir: TempDir, admission: Arc<dyn AdmissionChain>) -> Self {
+    pub(crate) async fn with_options(
+        admission: Arc<dyn AdmissionChain>,
+        change: impl FnOnce(&mut ApiServerOptions),
+    ) -> Self {
+        Self::on(TempDir::new().unwrap(), admission, change).await
+    }
+
+    async fn on(
+        dir: TempDir,
+        admission: Arc<dyn AdmissionChain>,
+        change: impl FnOnce(&mut ApiServerOptions),
+    ) -> Self {
         let storage = EmbeddedOptions::new(dir.path().join("db"));
-        Self::on_storage(dir, storage, admission).await
+        Self::with_everything(dir, storage, admission, change).await
     }
 
     /// Starts a server on an embedded engine that runs like this.
@@ -105,9 +116,20 @@ impl Api {
         storage: EmbeddedOptions,
         admission: Arc<dyn AdmissionChain>,
     ) -> Self {
+        Self::with_everything(dir, storage, admission, |_| ()).await
+    }
+
+    async fn with_everything(
+        dir: TempDir,
+        storage: EmbeddedOptions,
+        admission: Arc<dyn AdmissionChain>,
+        change: impl FnOnce(&mut ApiServerOptions),
+    ) -> Self {
+        let mut options = options(dir.path());
+        change(&mut options);
         let storage = Embedded::open(storage).unwrap();
         let storage: Arc<dyn Storage> = Arc::new(storage);
-        let server = ApiServer::start(options(dir.path()), storage.clone(), admission)
+        let server = ApiServer::start(options, storage.clone(), admission)
             .await
             .unwrap();
         Self {
@@ -121,7 +143,7 @@ impl Api {
 
     /// Stops the server and starts another one on the same directory.
     pub(crate) async fn restart(self) -> Self {
-        Self::on(self.stop().await, Arc::new(NoAdmission)).await
+        Self::on(self.stop().await, Arc::new(NoAdmission), |_| ()).await
     }
 
     /// Stops the server and closes its storage; leaves the directory.

@@ -346,6 +346,20 @@ async fn what_is_not_offered_is_406_and_pretty_is_indented() {
     let api = Api::start().await;
     let answer = api.send("GET", MAPS, &[("accept", "text/html")], "").await;
     answer.refused(406, "NotAcceptable", "application/json");
+    let cbor = "application/cbor";
+    let answer = api.send("GET", MAPS, &[("accept", cbor)], "").await;
+    answer.refused(406, "NotAcceptable", "application/json");
+    let answer = api.send(
+        "GET",
+        MAPS,
+        &[("accept", "application/cbor, application/json;q=0.5")],
+        "",
+    );
+    answer.await.expect(200);
+    let answer = api
+        .send("POST", MAPS, &[("content-type", cbor)], "{}")
+        .await;
+    answer.refused(415, "UnsupportedMediaType", "application/json");
     let pretty = api.get("/api/v1/namespaces/default?pretty=true").await;
     assert!(pretty.text().starts_with("{\n  \""), "{}", pretty.text());
     assert_eq!(pretty.json()["kind"], "Namespace");

@@ -185,7 +185,33 @@ async fn certificates_are_asked_for_approved_and_issued() {
 async fn the_fixed_priority_levels_are_there_and_stay_as_they_are() {
     let api = Api::start().await;
     let group = "/apis/flowcontrol.apiserver.k8s.io/v1";
-    for resource in ["prioritylevelconfigurations", "flowschemas"] {
+    let levels: &[&str] = &[
+        "catch-all",
+        "exempt",
+        "global-default",
+        "leader-election",
+        "node-high",
+        "system",
+        "workload-high",
+        "workload-low",
+    ];
+    let schemas: &[&str] = &[
+        "catch-all",
+        "exempt",
+        "global-default",
+        "kube-controller-manager",
+        "kube-scheduler",
+        "kube-system-service-accounts",
+        "probes",
+        "service-accounts",
+        "system-leader-election",
+        "system-node-high",
+        "system-nodes",
+    ];
+    for (resource, expected) in [
+        ("prioritylevelconfigurations", levels),
+        ("flowschemas", schemas),
+    ] {
         let listed = api.get(&format!("{group}/{resource}")).await.expect(200);
         let names: Vec<&Value> = listed["items"]
             .as_array()
@@ -193,7 +219,7 @@ async fn the_fixed_priority_levels_are_there_and_stay_as_they_are() {
             .iter()
             .map(|item| &item["metadata"]["name"])
             .collect();
-        assert_eq!(names, ["catch-all", "exempt"], "{resource}");
+        assert_eq!(names, expected, "{resource}");
     }
     let change = json!({"spec": {"matchingPrecedence": 77}});
     api.patch(&format!("{group}/flowschemas/exempt"), "merge", change)

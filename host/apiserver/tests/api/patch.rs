@@ -107,6 +107,15 @@ async fn what_cannot_be_applied_is_refused() {
         "NotFound",
         "configmaps \"none\" not found",
     );
+    let many = vec![json!({"op": "test", "path": "/kind", "value": "ConfigMap"}); 10_001];
+    let answer = api.patch(&path, "json", json!(many)).await;
+    answer.refused(
+        413,
+        "RequestEntityTooLarge",
+        "The allowed maximum operations in a JSON patch is 10000, got 10001",
+    );
+    let answer = api.patch(&path, "json", json!(many[1..])).await;
+    answer.expect(200);
     for media in ["application/json", "application/apply-patch+cbor", ""] {
         let headers = [("content-type", media)];
         let headers = if media.is_empty() {

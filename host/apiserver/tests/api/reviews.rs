@@ -206,7 +206,11 @@ async fn tokens_are_reviewed() {
     .expect(201);
     assert_eq!(
         answer["status"],
-        json!({"authenticated": true, "user": {"username": "bot", "groups": ["robots", "system:authenticated"]}})
+        json!({
+            "authenticated": true,
+            "user": {"username": "bot", "groups": ["robots", "system:authenticated"]},
+            "audiences": ["https://kubernetes.default.svc.cluster.local"],
+        })
     );
     let answer = ask(
         &api,
@@ -217,8 +221,35 @@ async fn tokens_are_reviewed() {
     )
     .await
     .expect(201);
-    assert_eq!(answer["status"], json!({"user": {}}));
+    assert_eq!(
+        answer["status"],
+        json!({"user": {}, "error": "invalid bearer token"})
+    );
+    let elsewhere = json!({"token": token, "audiences": ["x"]});
+    let answer = ask(&api, &admin, AUTHENTICATION, "TokenReview", elsewhere).await;
+    assert_eq!(
+        answer.expect(201)["status"],
+        json!({"user": {}, "error": "invalid bearer token"})
+    );
     ask(&api, &admin, AUTHENTICATION, "TokenReview", json!({}))
         .await
         .refused(400, "BadRequest", "token is required");
+}
+
+#[tokio::test]
+async fn questions_are_answered_in_protobuf_too() {
+    let api = Api::start().await;
+    let admin = UserInfo::new("admin", &["system:masters"]);
+    let media = "application/vnd.kubernetes.protobuf";
+    let headers = [("accept", media)];
+    let body = json!({"apiVersion": "authentication.k8s.io/v1", "kind": "SelfSubjectReview"});
+    let path = format!("{AUTHENTICATION}/selfsubjectreviews");
+    let sent = body.to_string();
+    let answer = api.send_as(&admin, "POST", &path, &headers, &sent).await;
+    assert_eq!((answer.code, answer.header("content-type")), (201, media));
+    let json = pilothouse_api::protobuf::to_json(&answer.body).unwrap();
+    let review: Value = serde_json::from_slice(&json).unwrap();
+    assert_eq!(review["status"]["userInfo"]["username"], "admin");
+    let refused = api.send_as(&admin, "POST", &path, &headers, "{").await;
+    assert_eq!((refused.code, refused.header("content-type")), (400, media));
 }

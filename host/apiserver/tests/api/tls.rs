@@ -21,7 +21,7 @@ use tokio_rustls::{TlsConnector, client::TlsStream};
 use crate::harness::{Api, MAPS, config_map};
 
 /// How a client shows who it is.
-enum Who<'a> {
+pub(crate) enum Who<'a> {
     Nobody,
     Token(&'a str),
     Admin,
@@ -54,7 +54,11 @@ fn client(dir: &Path, who: &Who<'_>, http2: bool) -> ClientConfig {
 }
 
 /// A connection after its handshake.
-async fn connect(api: &Api, who: &Who<'_>, http2: bool) -> TokioIo<TlsStream<TcpStream>> {
+pub(crate) async fn connect(
+    api: &Api,
+    who: &Who<'_>,
+    http2: bool,
+) -> TokioIo<TlsStream<TcpStream>> {
     let connector = TlsConnector::from(Arc::new(client(api.dir.path(), who, http2)));
     let stream = TcpStream::connect(api.server.address()).await.unwrap();
     let name = ServerName::try_from("localhost").unwrap();
@@ -328,9 +332,15 @@ async fn a_shutdown_ends_watches_and_tells_clients_to_go() {
 #[tokio::test]
 async fn a_body_that_is_too_large_is_refused_over_the_network_too() {
     let api = Api::start().await;
-    let big = config_map("a", &"x".repeat(4 * 1024 * 1024)).to_string();
-    let (code, body) = request(&api, Who::Admin, true, "POST", MAPS, &big).await;
-    assert_eq!(code, 413, "{body}");
+    for (megabytes, http2) in [(4, true), (4, false), (12, true), (12, false)] {
+        let big = config_map("a", &"x".repeat(megabytes * 1024 * 1024)).to_string();
+        let (code, body) = request(&api, Who::Admin, http2, "POST", MAPS, &big).await;
+        assert_eq!(code, 413, "{megabytes} {http2}: {body}");
+        assert!(
+            body.contains("\"reason\":\"RequestEntityTooLarge\""),
+            "{body}"
+        );
+    }
 }
 
 #[tokio::test]
@@ -355,4 +365,30 @@ async fn a_second_start_keeps_keys_and_data() {
         request(&api, Who::Admin, true, "GET", MAPS, "").await.0,
         200
     );
+}
+
+#[tokio::test]
+async fn the_head_of_a_watch_comes_before_its_first_event() {
+    let api = Api::start().await;
+    let list = api.get(MAPS).await.expect(200);
+    let from = list["metadata"]["resourceVersion"].as_str().unwrap();
+    let path = format!("{MAPS}?watch=1&resourceVersion={from}");
+    let media = "application/vnd.kubernetes.protobuf";
+    for (accept, content_type) in [
+        ("application/json", "application/json"),
+        (media, "application/vnd.kubernetes.protobuf;stream=watch"),
+    ] {
+        let io = connect(&api, &Who::Admin, false).await;
+        let (mut sender, connection) = hyper::client::conn::http1::handshake(io).await.unwrap();
+        tokio::spawn(connection);
+        let request = Request::get(&path)
+            .header("host", "localhost")
+            .header("accept", accept)
+            .body(Full::new(Bytes::new()))
+            .unwrap();
+        // nothing happens that could be told
+        let response = sender.send_request(request).await.unwrap();
+        assert_eq!(response.status(), 200);
+        assert_eq!(response.headers()["content-type"], content_type);
+    }
 }

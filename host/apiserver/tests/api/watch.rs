@@ -372,3 +372,49 @@ async fn a_shutdown_ends_watches_cleanly() {
     api.server.shutdown().await;
     assert_eq!(watch.next().await, None);
 }
+
+#[tokio::test]
+async fn a_bookmark_comes_every_minute() {
+    let api = Api::start().await;
+    let from = revision(&api).await;
+    let path = format!("{MAPS}?watch=1&allowWatchBookmarks=true&resourceVersion={from}");
+    let mut watch = api.watch(&path, &[]).await;
+    tokio::time::pause(); // time goes on when there is nothing else to do
+    let begin = tokio::time::Instant::now();
+    for minute in 1..=3 {
+        let bookmark = watch.next().await.unwrap();
+        assert_eq!(
+            bookmark,
+            json!({
+                "type": "BOOKMARK",
+                "object": {"kind": "ConfigMap", "apiVersion": "v1", "metadata": {"resourceVersion": from}},
+            })
+        );
+        let seconds = begin.elapsed().as_secs();
+        assert!(
+            (minute * 60..minute * 60 + 5).contains(&seconds),
+            "{seconds}"
+        );
+    }
+}
+
+#[tokio::test]
+async fn a_watch_without_a_timeout_ends_after_half_an_hour_or_more() {
+    let api = Api::start().await;
+    let from = revision(&api).await;
+    let mut ends = Vec::new();
+    for _ in 0..3 {
+        let mut watch = api
+            .watch(&format!("{MAPS}?watch=1&resourceVersion={from}"), &[])
+            .await;
+        tokio::time::pause();
+        let begin = tokio::time::Instant::now();
+        assert_eq!(watch.next().await, None);
+        let seconds = begin.elapsed().as_secs();
+        tokio::time::resume();
+        assert!((1800..=3600).contains(&seconds), "{seconds}");
+        ends.push(seconds);
+    }
+    ends.dedup();
+    assert!(ends.len() > 1, "they end together: {ends:?}");
+}

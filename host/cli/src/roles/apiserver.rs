@@ -3,7 +3,9 @@
 use std::{fs, path::Path, sync::Arc};
 
 use anyhow::{Context, Result};
-use pilothouse_apiserver::{ApiServer, ApiServerOptions, ClusterIpRange, InProcess, RunningServer};
+use pilothouse_apiserver::{
+    ApiServer, ApiServerOptions, ClusterIpRange, InProcess, RunningServer, ServiceAccountOptions,
+};
 use pilothouse_client::{Client, UserInfo};
 use pilothouse_controller::{Handle, PluginCluster};
 use pilothouse_plugin::{PluginMetrics, PluginRegistry, admission::AdmissionPlugins};
@@ -14,7 +16,7 @@ use serde_json::{Map, json};
 
 use crate::{
     banner,
-    flags::ApiServerFlags,
+    flags::{ApiServerFlags, ServiceAccountFlags},
     plugin_objects::{HostConfig, PluginObjects},
     plugins,
     roles::control,
@@ -186,6 +188,10 @@ fn options(flags: &ApiServerFlags) -> Result<ApiServerOptions> {
         tls_cert_file: flags.tls_cert_file.clone(),
         tls_private_key_file: flags.tls_private_key_file.clone(),
         token_auth_file: flags.token_auth_file.clone(),
+        max_requests_inflight: flags.max_requests_inflight,
+        max_mutating_requests_inflight: flags.max_mutating_requests_inflight,
+        shutdown_delay: flags.shutdown_delay_duration,
+        service_accounts: service_accounts(&flags.service_accounts),
         service_cluster_ip_ranges: ranges
             .collect::<Result<_, _>>()
             .context("--service-cluster-ip-range")?,
@@ -193,4 +199,18 @@ fn options(flags: &ApiServerFlags) -> Result<ApiServerOptions> {
             .context("--service-node-port-range must look like 30000-32767")?,
         ..ApiServerOptions::default()
     })
+}
+
+fn service_accounts(flags: &ServiceAccountFlags) -> ServiceAccountOptions {
+    ServiceAccountOptions {
+        issuers: flags.service_account_issuer.clone(),
+        signing_key_file: flags.service_account_signing_key_file.clone(),
+        key_files: flags.service_account_key_file.clone(),
+        api_audiences: flags.api_audiences.clone(),
+        max_token_seconds: flags
+            .service_account_max_token_expiration
+            .map(|most| i64::try_from(most.as_secs()).unwrap_or(i64::MAX)),
+        extend_expiration: flags.service_account_extend_token_expiration,
+        jwks_uri: flags.service_account_jwks_uri.clone(),
+    }
 }

@@ -88,3 +88,58 @@ fn the_data_directory_is_its_owners_alone() -> Result<()> {
     assert_eq!(mode & 0o777, 0o700);
     Ok(())
 }
+
+#[test]
+fn tokens_of_service_accounts() -> Result<()> {
+    let cluster = Cluster::start()?;
+    let server =
+        cluster.kubectl("config view --minify -o jsonpath={.clusters[0].cluster.server}")?;
+    let as_token = |token: &str, line: &str| {
+        let mut words = vec![
+            "--kubeconfig=/dev/null",
+            "--insecure-skip-tls-verify",
+            "--server",
+            &server,
+            "--token",
+            token,
+        ];
+        words.extend(line.split_whitespace());
+        cluster.client("kubectl", &words, "", &[])
+    };
+    cluster.kubectl("create serviceaccount robot")?;
+    let token = cluster.kubectl(
+        "create token robot --duration=20m --audience=https://kubernetes.default.svc.cluster.local",
+    )?;
+    let who = as_token(
+        token.trim(),
+        "auth whoami -o jsonpath={.status.userInfo.username}",
+    )?
+    .ok()?;
+    ensure!(who == "system:serviceaccount:default:robot", "{who}");
+    let refused = as_token(token.trim(), "get pods")?.refused()?;
+    ensure!(
+        refused
+            .contains(r#"User "system:serviceaccount:default:robot" cannot list resource "pods""#),
+        "{refused}"
+    );
+    let other = cluster.kubectl("create token robot --audience=vault")?;
+    let refused = as_token(other.trim(), "get pods")?.refused()?;
+    ensure!(
+        refused.contains("Unauthorized") || refused.contains("must be logged in"),
+        "{refused}"
+    );
+    let keys = as_token(token.trim(), "get --raw /openid/v1/jwks")?.ok()?;
+    ensure!(keys.contains(r#""use":"sig""#), "{keys}");
+    // a token that is bound goes with what it is bound to
+    cluster.kubectl("create secret generic leash")?;
+    let bound = cluster
+        .kubectl("create token robot --bound-object-kind=Secret --bound-object-name=leash")?;
+    as_token(bound.trim(), "auth whoami")?.ok()?;
+    cluster.kubectl("delete secret leash")?;
+    cluster.kubectl("get secrets")?;
+    as_token(bound.trim(), "auth whoami")?.refused()?;
+    cluster.kubectl("delete serviceaccount robot")?;
+    cluster.kubectl("get serviceaccounts")?;
+    as_token(token.trim(), "auth whoami")?.refused()?;
+    Ok(())
+}

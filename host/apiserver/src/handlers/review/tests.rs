@@ -91,30 +91,6 @@ fn questions_have_no_metadata() {
 }
 
 #[test]
-fn tokens_are_for_this_server() {
-    let known = |token: &str| (token == "t").then(|| UserInfo::new("alice", &["dev"]));
-    let alice = json!({"username": "alice", "groups": ["dev", "system:authenticated"]});
-    for (spec, expected) in [
-        (
-            json!({"token": "t"}),
-            json!({"authenticated": true, "user": alice}),
-        ),
-        (
-            json!({"token": "t", "audiences": ["x", AUDIENCE]}),
-            json!({"authenticated": true, "user": alice, "audiences": [AUDIENCE]}),
-        ),
-        (
-            json!({"token": "t", "audiences": ["x"]}),
-            json!({"user": {}}),
-        ),
-        (json!({"token": "other"}), json!({"user": {}})),
-    ] {
-        assert_eq!(review_token(&spec, known).unwrap(), expected);
-    }
-    assert_eq!(review_token(&json!({}), known).unwrap_err().code, 400);
-}
-
-#[test]
 fn paths_of_questions() {
     let find = |method: &str, path: &str| {
         let method = http::Method::from_bytes(method.as_bytes()).unwrap();

@@ -24,6 +24,10 @@ pub struct ClusterIpRange {
 pub struct RangeError(String);
 
 impl ClusterIpRange {
+    pub(crate) fn is_ipv4(&self) -> bool {
+        self.network.is_ipv4()
+    }
+
     fn bits(self) -> u8 {
         match self.network {
             IpAddr::V4(_) => 32 - self.prefix,

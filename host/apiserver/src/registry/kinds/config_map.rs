@@ -55,7 +55,7 @@ impl Strategy for ConfigMapStrategy {
             bytes += value.0.len();
         }
         if bytes > MAX_BYTES {
-            errors.push(FieldError::too_long(&Path::default(), MAX_BYTES)); // about the whole object
+            errors.push(FieldError::too_long(&Path::new("[]"), MAX_BYTES)); // no field: the whole object
         }
         errors
     }

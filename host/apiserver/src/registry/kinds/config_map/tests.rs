@@ -12,7 +12,7 @@ fn keys_and_size() {
         (vec![("/data/a", json!(big))], vec![]),
         (
             vec![("/data/a", json!(big)), ("/data/b", json!("y"))],
-            vec![": Too long: may not be more than 1048576 bytes"],
+            vec!["[]: Too long: may not be more than 1048576 bytes"],
         ),
         (
             vec![("/binaryData/a", json!("AA=="))],

@@ -217,14 +217,14 @@ fn priority_levels() {
 
 #[test]
 fn what_is_mandatory_stays_as_it_is() {
-    for (resource, name, object) in mandatory::objects() {
+    for (resource, name, object) in objects() {
         let errors = match resource {
             "flowschemas" => create_errors(&FlowSchemaStrategy, &object),
             _ => create_errors(&PriorityLevelStrategy, &object),
         };
         assert_eq!(errors, [""; 0], "{resource} {name}");
     }
-    let objects = mandatory::objects();
+    let objects = objects();
     let of = |resource: &str, name: &str| {
         let found = objects
             .iter()
