@@ -33,7 +33,7 @@ use pilothouse_api::{
     GroupVersionKind, GroupVersionResource, ResourceInfo, Revision, SharedObject, Status, apply,
     protobuf,
 };
-use pilothouse_storage::{KeyValue, Storage, StorageError, WatchCache};
+use pilothouse_storage::{AtRest, KeyValue, Storage, StorageError, WatchCache};
 
 pub(crate) use binding::bind;
 pub(crate) use delete::success;
@@ -181,6 +181,8 @@ pub struct Current {
     pub object: AnyObject,
     pub revision: Revision,
     stored: Bytes,
+    /// It has to be written again even if nothing changes: another key encrypts it now.
+    stale: bool,
     /// JSON as served, without managed fields and `resourceVersion`.
     plain: Bytes,
 }
@@ -508,11 +510,13 @@ fn start_caches(
 
 /// What a key holds, typed.
 fn read_current(resource: &Resource, kv: KeyValue) -> Result<Current, Status> {
-    let (object, plain) = resource.decode_stored(&kv.value, kv.mod_revision)?;
+    let stored = kv.readable().map_err(errors::from_storage)?;
+    let (object, plain) = resource.decode_stored(stored, kv.mod_revision)?;
     Ok(Current {
         object,
         plain,
         revision: kv.mod_revision,
+        stale: kv.at_rest == AtRest::Stale,
         stored: kv.value,
     })
 }

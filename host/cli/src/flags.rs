@@ -89,6 +89,12 @@ pub(crate) struct ApiServerFlags {
     /// A file with that user's password.
     #[arg(long, value_name = "FILE", requires = "etcd_username")]
     pub(crate) etcd_password_file: Option<PathBuf>,
+    /// Encrypt what is stored as this EncryptionConfiguration says.
+    #[arg(long, value_name = "FILE")]
+    pub(crate) encryption_provider_config: Option<PathBuf>,
+    /// Read that file again when it changes.
+    #[arg(long, requires = "encryption_provider_config", default_value_t = false, action = ArgAction::Set, num_args = 0..=1, default_missing_value = "true")]
+    pub(crate) encryption_provider_config_automatic_reload: bool,
     /// The server certificate; by default one is made with a CA of the data directory.
     #[arg(long, value_name = "FILE", requires = "tls_private_key_file")]
     pub(crate) tls_cert_file: Option<PathBuf>,

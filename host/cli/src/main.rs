@@ -3,6 +3,7 @@
 mod banner;
 mod builtins;
 mod config_file;
+mod encryption;
 mod flags;
 mod plugin_command;
 mod plugin_objects;

@@ -36,6 +36,9 @@ pub enum StorageError {
     /// No writes are taken until an operator acts; reads go on.
     #[error("storage is read-only: {0}")]
     ReadOnly(String),
+    /// A value is there but cannot be decrypted or decoded; whoever can read it or remove it has to. Names the key.
+    #[error("unable to read the value of {key:?}: {why}")]
+    Unreadable { key: Arc<str>, why: Arc<str> },
     /// The engine cannot be reached or is closing, and nothing was written; a retry may succeed.
     #[error("storage unavailable: {0}")]
     Unavailable(String),
@@ -63,6 +66,42 @@ pub struct KeyValue {
     pub mod_revision: Revision,
     pub version: u64,
     pub lease: Lease,
+    pub at_rest: AtRest,
+}
+
+/// What encryption at rest found; engines know of nothing and say `Fresh`.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub enum AtRest {
+    /// As a write would keep it now.
+    #[default]
+    Fresh,
+    /// Not by the provider and key that write now: a write must be made even if it changes nothing.
+    Stale,
+    /// The value is empty, because it could not be decrypted; why.
+    Unreadable(Arc<str>),
+}
+
+/// What every encrypted value begins with.
+pub(crate) const ENCRYPTED_PREFIX: &[u8] = b"k8s:enc:";
+
+impl KeyValue {
+    /// The value, unless it is `Unreadable`: also one that is encrypted where nothing can decrypt it.
+    pub fn readable(&self) -> Result<&Bytes> {
+        let why = match &self.at_rest {
+            AtRest::Unreadable(why) => why.clone(),
+            _ => match crate::encryption::written_by(&self.value) {
+                None => return Ok(&self.value),
+                Some(by) => {
+                    format!("it was encrypted {by}, and no --encryption-provider-config is given")
+                        .into()
+                }
+            },
+        };
+        Err(StorageError::Unreadable {
+            key: self.key.clone(),
+            why,
+        })
+    }
 }
 
 /// The answer to `get`.

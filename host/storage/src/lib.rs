@@ -43,14 +43,16 @@
 //! 12. Two processes never write the same directory. `durability::a_second_process_is_told_what_to_do`.
 
 pub mod embedded;
+pub mod encryption;
 pub mod engine;
 pub mod etcd;
 mod hub;
 pub mod watch_cache;
 
 pub use embedded::{Embedded, EmbeddedOptions};
+pub use encryption::{Encrypted, EncryptionConfig, KeyLayout};
 pub use engine::{
-    BoxFuture, Compare, Event, EventKind, GetResponse, KeyValue, Lease, Op, RangeRequest,
+    AtRest, BoxFuture, Compare, Event, EventKind, GetResponse, KeyValue, Lease, Op, RangeRequest,
     RangeResponse, Result, Size, Storage, StorageError, Txn, TxnResponse, WatchBatch, WatchRequest,
     WatchStream,
 };

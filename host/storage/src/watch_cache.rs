@@ -7,9 +7,11 @@
 //!
 //! Invariants:
 //! 1. `State::revision` is exact: the objects are what storage held at that revision, never half of a revision.
-//! 2. The window holds every change after `oldest`, except inside its gaps; a watch that would miss something ends with
+//! 2. What cannot be read is in no list and no event, but is known: reads that would have to show it fail and name it, and
+//!    watches that would have to tell of it end with `Expired`.
+//! 3. The window holds every change after `oldest`, except inside its gaps; a watch that would miss something ends with
 //!    `Expired`.
-//! 3. The feeder waits for nobody: a watch is a position in the window and a wake-up, whatever its client does.
+//! 4. The feeder waits for nobody: a watch is a position in the window and a wake-up, whatever its client does.
 //!
 //! Lock order: `Shared::state`, then `Shared::watchers`. Nothing is awaited, encoded or decoded under either.
 
@@ -20,6 +22,8 @@ mod subscription;
 mod window;
 
 use std::{
+    collections::BTreeMap,
+    ops::Bound,
     sync::{
         Arc,
         atomic::{AtomicU64, Ordering},
@@ -36,10 +40,11 @@ pub use subscription::{CacheBatch, CacheWatch};
 use subscription::{Waiter, Watchers};
 use window::Window;
 
-use crate::engine::{Storage, StorageError};
+use crate::engine::{KeyValue, Storage, StorageError};
 
 /// Objects by storage key, so that their order is that of storage.
 type Objects = RedBlackTreeMapSync<Arc<str>, SharedObject>;
+type Unreadable = BTreeMap<Arc<str>, StorageError>;
 
 /// Why the cache cannot answer.
 #[derive(Clone, Debug, thiserror::Error)]
@@ -97,6 +102,8 @@ struct Shared {
 struct State {
     revision: Revision,
     objects: Objects,
+    /// Why which keys have values that cannot be read.
+    unreadable: Unreadable,
     window: Window,
     closed: bool,
 }
@@ -120,6 +127,7 @@ impl WatchCache {
             state: RwLock::new(State {
                 revision: Revision(0),
                 objects: Objects::new_sync(),
+                unreadable: Unreadable::new(),
                 window: Window::new(options.window_events),
                 closed: false,
             }),
@@ -188,7 +196,10 @@ impl WatchCache {
     pub fn get(&self, namespace: &str, name: &str) -> Result<Option<SharedObject>, CacheError> {
         let key = self.shared.resource.storage_key(namespace, name);
         let state = self.shared.ready_state()?;
-        Ok(state.objects.get(key.as_str()).cloned())
+        match state.unreadable.get(key.as_str()) {
+            Some(error) => Err(error.clone().into()),
+            None => Ok(state.objects.get(key.as_str()).cloned()),
+        }
     }
 
     /// An object as storage has it now (linearizable), with the revision of the read; the cache only saves the decoding.
@@ -206,7 +217,7 @@ impl WatchCache {
         let cached = shared.state.read().objects.get(key.as_str()).cloned();
         let object = match cached.filter(|o| o.revision == kv.mod_revision) {
             Some(object) => object,
-            None => Arc::new(shared.decode(&kv.value, kv.mod_revision, &key)?),
+            None => Arc::new(shared.decode(&kv)?),
         };
         Ok((Some(object), response.revision))
     }
@@ -221,13 +232,19 @@ impl WatchCache {
         self.len() == 0
     }
 
-    /// All objects, or those of a namespace, in the order of their keys. Costs nothing until it is read.
+    /// All objects, or those of a namespace, in the order of their keys. Costs nothing until it is read. Fails if one of them
+    /// cannot be read: who lists takes what is not there for deleted.
     pub fn list(&self, namespace: Option<&str>) -> Result<CacheList, CacheError> {
         let state = self.shared.ready_state()?;
         let prefix = self
             .shared
             .resource
             .storage_key_prefix(namespace.unwrap_or(""));
+        let from = (Bound::Included(&*prefix), Bound::Unbounded);
+        let unreadable = state.unreadable.range::<str, _>(from).next();
+        if let Some((_, error)) = unreadable.filter(|(key, _)| key.starts_with(&prefix)) {
+            return Err(error.clone().into());
+        }
         Ok(CacheList::new(
             state.revision,
             state.objects.clone(),
@@ -266,10 +283,13 @@ impl Shared {
         }
     }
 
-    fn decode(&self, value: &[u8], revision: Revision, key: &str) -> Result<Object, StorageError> {
+    fn decode(&self, kv: &KeyValue) -> Result<Object, StorageError> {
         let fields = &self.resource.selectable_fields;
-        Object::from_stored(value, revision, fields)
-            .map_err(|e| StorageError::Corrupt(format!("{key}: {e}")))
+        let object = Object::from_stored(kv.readable()?, kv.mod_revision, fields);
+        object.map_err(|error| StorageError::Unreadable {
+            key: kv.key.clone(),
+            why: error.to_string().into(),
+        })
     }
 }
 

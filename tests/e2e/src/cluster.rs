@@ -64,10 +64,22 @@ impl Cluster {
         })
     }
 
+    /// Kills the process and starts again on the same data with other flags.
+    pub fn restart_with(&mut self, flags: Vec<String>) -> Result<()> {
+        self.process.kill()?;
+        self.options.flags = flags;
+        self.restart()
+    }
+
     /// Starts again on the same data, after the process has ended.
     pub fn restart(&mut self) -> Result<()> {
         self.process = launch(self.directory.path(), &self.options, self.etcd.as_ref())?;
         Ok(())
+    }
+
+    /// The etcd that keeps the data, if one does.
+    pub fn etcd(&self) -> Option<&Etcd> {
+        self.etcd.as_ref()
     }
 
     /// `<data-dir>/admin.kubeconfig`.

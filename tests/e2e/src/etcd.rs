@@ -2,7 +2,7 @@
 
 use std::{net::TcpListener, process::Command};
 
-use anyhow::Result;
+use anyhow::{Context, Result, ensure};
 use tempfile::TempDir;
 
 use crate::process::{Process, tool};
@@ -15,6 +15,21 @@ pub struct Etcd {
 }
 
 impl Etcd {
+    /// What etcdctl prints for these words; it must succeed.
+    pub fn etcdctl(&self, words: &[&str]) -> Result<String> {
+        let mut command = Command::new(tool("etcdctl")?);
+        command
+            .env("ETCDCTL_API", "3")
+            .args(["--endpoints", &self.endpoint])
+            .args(words);
+        let output = command
+            .output()
+            .with_context(|| format!("cannot start {command:?}"))?;
+        let said = String::from_utf8_lossy(&output.stderr);
+        ensure!(output.status.success(), "{command:?} failed: {said}");
+        Ok(String::from_utf8_lossy(&output.stdout).into_owned())
+    }
+
     /// Starts etcd on free ports and waits until it serves.
     pub fn start() -> Result<Self> {
         let directory = TempDir::with_prefix("pilothouse-etcd")?;

@@ -32,7 +32,8 @@ pub(crate) fn from_storage(error: StorageError) -> Status {
         }
         error @ (StorageError::Invalid(_)
         | StorageError::LeaseNotFound(_)
-        | StorageError::Corrupt(_)) => {
+        | StorageError::Corrupt(_)
+        | StorageError::Unreadable { .. }) => {
             tracing::error!(%error, "storage failed");
             Status::internal(error)
         }

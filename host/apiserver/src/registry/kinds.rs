@@ -54,10 +54,23 @@ mod tests;
 
 use std::sync::Arc;
 
+use pilothouse_api::GroupResource;
+
 use super::{
-    allocation::Allocators,
+    allocation::{Allocators, DEFAULT_NODE_PORTS},
     erased::{ErasedStrategy, erase},
 };
+
+/// Where every built-in resource is kept: the path below `/registry/`, and the resource as encryption at rest names it.
+pub fn storage_places() -> Vec<(String, GroupResource)> {
+    let kinds = built_in(&Allocators::new(&[], DEFAULT_NODE_PORTS));
+    let kept = kinds.iter().filter(|kind| kind.conversion().is_none());
+    kept.map(|kind| {
+        let info = kind.resource();
+        (info.storage_prefix.to_string(), info.group_resource())
+    })
+    .collect()
+}
 
 /// Every built-in kind. Services take their numbers from `allocators`, which must have adopted the stored ones.
 pub fn built_in(allocators: &Arc<Allocators>) -> Vec<Arc<dyn ErasedStrategy>> {

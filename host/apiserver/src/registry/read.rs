@@ -309,7 +309,8 @@ impl Registry {
                 Err(error) => return Err(errors::from_storage(error)),
             };
             for (index, kv) in found.kvs.iter().enumerate() {
-                let object = Object::from_stored(&kv.value, kv.mod_revision, fields);
+                let stored = kv.readable().map_err(errors::from_storage)?;
+                let object = Object::from_stored(stored, kv.mod_revision, fields);
                 let object = Arc::new(object.map_err(Status::internal)?);
                 if !selection.matches(&object.header) {
                     continue;

@@ -357,14 +357,14 @@ fn update_errors(
     errors
 }
 
-/// Whether what is to be written is what is stored. Times of managed fields alone are no change, and are taken back.
+/// Whether what is to be written is what is stored, and stored as it would be written. Times of managed fields alone are no change, and are taken back.
 fn changes_nothing(
     resource: &Resource,
     new: &mut AnyObject,
     current: &Current,
 ) -> Result<bool, Status> {
     if !managed::only_times_differ(new, &current.object) {
-        return Ok(resource.encode(new)? == current.stored);
+        return Ok(!current.stale && resource.encode(new)? == current.stored);
     }
     let managed = new.managed().cloned();
     new.set_managed(current.object.managed().cloned());
@@ -372,7 +372,7 @@ fn changes_nothing(
     if !is_same {
         new.set_managed(managed);
     }
-    Ok(is_same)
+    Ok(is_same && !current.stale)
 }
 
 /// Whether nothing keeps a deleting object any more.

@@ -15,7 +15,7 @@ use tokio_util::sync::CancellationToken;
 use serde_json::{Map, json};
 
 use crate::{
-    banner,
+    banner, encryption,
     flags::{ApiServerFlags, ServiceAccountFlags},
     plugin_objects::{HostConfig, PluginObjects},
     plugins,
@@ -80,6 +80,7 @@ pub(crate) async fn start(flags: &ApiServerFlags, stopping: &CancellationToken) 
     let cluster = PluginCluster::new();
     let (storage, loaded) = tokio::join!(storage(flags), plugins::load(&flags.common, &cluster));
     let (registry, directory) = loaded?;
+    let storage = encryption::in_front_of(storage?, flags, stopping)?;
     let admission = Arc::new(AdmissionPlugins::new());
     admission.set(&registry.active());
     let mut manager = None;
@@ -89,7 +90,7 @@ pub(crate) async fn start(flags: &ApiServerFlags, stopping: &CancellationToken) 
         manager = Some(control::controller_manager(client, cluster));
     };
     let server =
-        ApiServer::start_connected(options(flags)?, storage?, admission.clone(), connect).await?;
+        ApiServer::start_connected(options(flags)?, storage, admission.clone(), connect).await?;
     let active = registry.subscribe();
     tokio::spawn(async move { admission.follow(active).await });
     plugins::watch(directory, stopping);

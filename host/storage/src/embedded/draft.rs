@@ -17,7 +17,7 @@ use super::{
     records::WriteSet,
 };
 use crate::engine::{
-    Compare, Event, EventKind, KeyValue, Lease, Op, Result, Revision, StorageError, Txn,
+    AtRest, Compare, Event, EventKind, KeyValue, Lease, Op, Result, Revision, StorageError, Txn,
     TxnResponse,
 };
 
@@ -260,6 +260,7 @@ pub(super) fn key_value(key: Arc<str>, version: &Version, value: Bytes) -> KeyVa
         mod_revision: Revision(version.revision),
         version: version.version,
         lease: Lease(version.lease),
+        at_rest: AtRest::Fresh,
     }
 }
 

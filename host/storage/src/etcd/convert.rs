@@ -9,7 +9,7 @@ use etcd_client::{
 
 use super::options::ROOT;
 use crate::engine::{
-    Compare, Event, EventKind, KeyValue, Lease, Op, Result, Revision, StorageError, Txn,
+    AtRest, Compare, Event, EventKind, KeyValue, Lease, Op, Result, Revision, StorageError, Txn,
     TxnResponse, prefix_end,
 };
 
@@ -87,6 +87,7 @@ impl Keys {
             mod_revision: Revision(modified.cast_unsigned()),
             version: version.cast_unsigned(),
             lease: Lease(lease),
+            at_rest: AtRest::Fresh,
         })
     }
 

@@ -33,6 +33,7 @@ fn event(key: &str, revision: u64) -> Event {
             mod_revision: Revision(revision),
             version: 1,
             lease: Lease(0),
+            at_rest: Default::default(),
         },
         previous: None,
     }

@@ -17,7 +17,7 @@ use std::{
 use futures::StreamExt;
 use pilothouse_api::{Revision, SharedObject};
 
-use super::{CacheEvent, EventType, Objects, Shared, State, Waiter};
+use super::{CacheEvent, EventType, Objects, Shared, State, Unreadable, Waiter};
 use crate::engine::{
     Event, EventKind, KeyValue, RangeRequest, Result, StorageError, WatchBatch, WatchRequest,
 };
@@ -55,6 +55,7 @@ pub(super) async fn run(shared: Arc<Shared>) {
 impl Shared {
     async fn list(&self) -> Result<()> {
         let mut objects = Objects::new_sync();
+        let mut unreadable = Unreadable::new();
         let mut request = RangeRequest {
             limit: PAGE_OBJECTS,
             ..RangeRequest::prefix(&self.prefix)
@@ -66,25 +67,27 @@ impl Shared {
                 request.start = format!("{}\0", last.key);
             }
             for kv in &page.kvs {
-                if let Some(object) = self.readable(kv) {
-                    objects.insert_mut(kv.key.clone(), object);
+                match self.read(kv) {
+                    Ok(object) => objects.insert_mut(kv.key.clone(), object),
+                    Err(error) => drop(unreadable.insert(kv.key.clone(), error)),
                 }
             }
             if !page.more {
-                self.replace(objects, page.revision);
+                self.replace(objects, unreadable, page.revision);
                 return Ok(());
             }
         }
     }
 
     /// Takes over a complete list. Who watches sees the differences.
-    fn replace(&self, objects: Objects, revision: Revision) {
-        let (known, old) = {
+    fn replace(&self, objects: Objects, unreadable: Unreadable, revision: Revision) {
+        let (known, old, hidden) = {
             let state = self.state.read();
-            (state.revision, state.objects.clone())
+            let hidden = !state.unreadable.is_empty() || !unreadable.is_empty();
+            (state.revision, state.objects.clone(), hidden)
         };
-        // The first list, or storage was set back: no watch can go on from what it knows.
-        let anew = known.0 == 0 || revision < known;
+        // The first list, or storage was set back, or not all that changed is known: no watch can go on from what it knows.
+        let anew = known.0 == 0 || revision < known || hidden;
         let events = match anew {
             true => Vec::new(),
             false => differences(&old, &objects, revision),
@@ -100,6 +103,7 @@ impl Shared {
                 self.push(&mut state, events, &mut woken);
             }
             state.objects = objects;
+            state.unreadable = unreadable;
             state.revision = revision;
         }
         self.announce(revision, woken);
@@ -136,37 +140,55 @@ impl Shared {
     }
 
     fn apply_some(&self, events: &[Event], revision: Revision) {
-        let decoded: Vec<(&Event, Option<SharedObject>)> = events
+        let decoded: Vec<(&Event, Read)> = events
             .iter()
             .map(|event| match event.kind {
-                EventKind::Put => (event, self.readable(&event.kv)),
-                EventKind::Delete => (event, None),
+                EventKind::Put => (event, self.read(&event.kv).map(Some)),
+                EventKind::Delete => (event, Ok(None)),
             })
             .collect();
         let departed = self.last_states(&decoded);
         let mut woken = Vec::new();
         {
             let mut state = self.state.write();
+            let mut hidden = false;
             for ((event, object), departed) in decoded.into_iter().zip(departed) {
-                let change = change(&mut state, event, object, departed);
-                self.push(&mut state, change, &mut woken);
+                let was_unreadable = state.unreadable.remove(&*event.kv.key).is_some();
+                match object {
+                    Ok(object) => {
+                        hidden |= was_unreadable && object.is_none();
+                        let change = change(&mut state, event, object, departed);
+                        self.push(&mut state, change, &mut woken);
+                    }
+                    Err(error) => {
+                        hidden = true;
+                        state.objects.remove_mut(&*event.kv.key);
+                        state.unreadable.insert(event.kv.key.clone(), error);
+                    }
+                }
             }
             state.revision = state.revision.max(revision);
+            if hidden {
+                // not all can be told: who lists again learns what is the matter
+                let revision = state.revision;
+                state.window.reset(revision);
+                self.watchers.lock().expire_all();
+            }
         }
         self.announce(revision, woken);
     }
 
     /// For each deletion the last state with the deletion's revision.
-    fn last_states(&self, events: &[(&Event, Option<SharedObject>)]) -> Vec<Option<SharedObject>> {
+    fn last_states(&self, events: &[(&Event, Read)]) -> Vec<Option<SharedObject>> {
         let known = self.state.read().objects.clone();
         let last_state = |at: usize| {
             let (event, object) = &events[at];
-            if object.is_some() {
+            if !matches!(object, Ok(None)) {
                 return None;
             }
             let earlier = events[..at].iter().rfind(|(e, _)| e.kv.key == event.kv.key);
             let last = match earlier {
-                Some((_, object)) => object.as_ref(),
+                Some((_, object)) => object.as_ref().ok()?.as_ref(),
                 None => known.get(&*event.kv.key),
             };
             gone(last?, event.kv.mod_revision)
@@ -195,17 +217,14 @@ impl Shared {
         }
     }
 
-    /// What cannot be decoded is left out: one bad value must not hide all the others.
-    fn readable(&self, kv: &KeyValue) -> Option<SharedObject> {
-        match self.decode(&kv.value, kv.mod_revision, &kv.key) {
-            Ok(object) => Some(Arc::new(object)),
-            Err(error) => {
-                tracing::error!(%error, "watch cache: leaving out an unreadable object");
-                None
-            }
-        }
+    fn read(&self, kv: &KeyValue) -> Result<SharedObject> {
+        let object = self.decode(kv).map(Arc::new);
+        object.inspect_err(|error| tracing::error!(%error, "watch cache: an unreadable object"))
     }
 }
+
+/// What an event brings: an object, none, or one that cannot be read.
+type Read = Result<Option<SharedObject>>;
 
 /// Applies one change to the objects.
 fn change(

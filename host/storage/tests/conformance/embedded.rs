@@ -34,14 +34,14 @@ impl Clock for HandClock {
     }
 }
 
-struct EmbeddedEngine {
+pub(crate) struct EmbeddedEngine {
     storage: Arc<Embedded>,
     clock: Arc<HandClock>,
     _dir: TempDir,
 }
 
 impl EmbeddedEngine {
-    fn make() -> Box<dyn Engine> {
+    pub(crate) fn make() -> Box<dyn Engine> {
         let dir = tempfile::tempdir().expect("temporary directory");
         let clock = Arc::new(HandClock::default());
         let options = EmbeddedOptions {

@@ -32,7 +32,7 @@ impl Case {
         Self {
             storage: engine.storage(),
             engine,
-            prefix: format!("/registry/{name}/"),
+            prefix: format!("/registry/conformance.example/{name}/"),
         }
     }
 
@@ -100,8 +100,7 @@ impl Case {
     }
 
     pub(crate) async fn watch_with(&self, request: WatchRequest) -> Watched {
-        let stream = self.storage.watch(request).await.expect("watch");
-        Watched { stream }
+        Watched::of(&*self.storage, request).await
     }
 
     pub(crate) async fn current(&self) -> Revision {
@@ -130,6 +129,11 @@ pub(crate) struct Watched {
 }
 
 impl Watched {
+    pub(crate) async fn of(storage: &dyn Storage, request: WatchRequest) -> Self {
+        let stream = storage.watch(request).await.expect("watch");
+        Self { stream }
+    }
+
     pub(crate) async fn next(&mut self) -> Result<WatchBatch, StorageError> {
         let next = tokio::time::timeout(PATIENCE, self.stream.next());
         let batch = next.await.expect("a watch hangs");

@@ -4,6 +4,7 @@ mod concurrency;
 mod damage;
 mod durability;
 mod embedded;
+mod encrypted;
 mod etcd;
 mod etcd_cluster;
 mod etcd_faults;

@@ -121,19 +121,82 @@ async fn a_wait_survives_a_broken_watch() {
 }
 
 #[tokio::test]
-async fn an_unreadable_object_hides_no_other() {
+async fn an_unreadable_object_is_named_and_never_taken_for_deleted() {
     let storage = Scripted::new();
-    storage.put("a/bad", "k8s\0\n".to_owned());
+    storage.put("a/bad", "k8s:enc:aescbc:v1:key1:xyz".to_owned());
     storage.put("a/good", pod("a/good", "u", "n1"));
+    storage.put("b/good", pod("b/good", "u", "n1"));
     let cache = ready(&storage, CacheOptions::default()).await;
-    assert_eq!(names(&cache.list(None).expect("list")), ["a/good@12 n1"]);
-    let mut watch = cache.subscribe(None, None).expect("subscribe");
-    storage.put("a/good", "{".to_owned());
-    storage.put("a/good", pod("a/good", "u", "n2"));
+    let refused = |listed: Result<CacheList, CacheError>| match listed {
+        Err(CacheError::Storage(StorageError::Unreadable { key, why })) => format!("{key}: {why}"),
+        Err(error) => panic!("{error}"),
+        Ok(list) => panic!("{:?}", names(&list)),
+    };
+    // where it is not, all goes on
     assert_eq!(
-        told(&mut watch, 2).await,
-        ["DELETED a/good@13 n1", "ADDED a/good@14 n2"]
+        names(&cache.list(Some("b")).expect("list")),
+        ["b/good@13 n1"]
     );
+    assert!(cache.get("a", "good").expect("get").is_some());
+    for listed in [cache.list(None), cache.list(Some("a"))] {
+        let why = refused(listed);
+        assert!(why.starts_with("/registry/pods/a/bad: "), "{why}");
+        assert!(
+            why.contains(r#"by provider aescbc with key "key1""#),
+            "{why}"
+        );
+    }
+    for found in [
+        cache.get("a", "bad").map(drop),
+        cache.get_fresh("a", "bad").await.map(drop),
+    ] {
+        assert!(
+            matches!(
+                found,
+                Err(CacheError::Storage(StorageError::Unreadable { .. }))
+            ),
+            "{found:?}"
+        );
+    }
+
+    // a watch that would have to show it ends, and so does one when it goes
+    let mut watch = cache.subscribe(None, None).expect("subscribe");
+    let revision = storage.put("b/good", "{".to_owned());
+    assert!(matches!(
+        watch.next().await,
+        Err(CacheError::Expired { .. })
+    ));
+    cache.wait_until(revision, SOON).await.expect("seen");
+    let why = refused(cache.list(Some("b")));
+    assert!(why.starts_with("/registry/pods/b/good: "), "{why}");
+    let mut watch = cache.subscribe(None, None).expect("subscribe");
+    let revision = storage.put("b/good", pod("b/good", "u", "n2"));
+    assert_eq!(
+        told(&mut watch, 1).await,
+        [format!("ADDED b/good@{revision} n2")]
+    );
+    storage.delete("a/bad");
+    assert!(matches!(
+        watch.next().await,
+        Err(CacheError::Expired { .. })
+    ));
+    let listed = names(&cache.list(None).expect("all is readable"));
+    assert_eq!(listed, ["a/good@12 n1", &format!("b/good@{revision} n2")]);
+}
+
+#[tokio::test]
+async fn an_object_that_became_unreadable_unseen_is_not_told_as_deleted() {
+    let storage = Scripted::new();
+    storage.put("a/x", pod("a/x", "u", "n1"));
+    let cache = ready(&storage, CacheOptions::default()).await;
+    let mut watch = cache.subscribe(None, None).expect("subscribe");
+    let listed = storage.lose(&[("a/x", "{".to_owned())], &[]);
+    cache.wait_until(listed, SOON).await.expect("listed again");
+    assert!(matches!(
+        watch.next().await,
+        Err(CacheError::Expired { .. })
+    ));
+    assert!(cache.list(None).is_err());
 }
 
 #[tokio::test]

@@ -146,6 +146,7 @@ impl Script {
             mod_revision: revision,
             version: old.map_or(1, |kv| kv.version + 1),
             lease: Lease(0),
+            at_rest: AtRest::Fresh,
         };
         self.pairs.insert(key, kv.clone());
         Event {
