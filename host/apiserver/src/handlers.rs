@@ -9,6 +9,7 @@ mod paths;
 mod read;
 mod review;
 mod scale;
+mod snapshot;
 mod token;
 mod view;
 mod watch;

@@ -4,7 +4,7 @@ use std::{path::Path, sync::Arc, time::Duration};
 
 use anyhow::{Context, Result};
 use pilothouse_apiserver::registry::kinds;
-use pilothouse_storage::{Encrypted, EncryptionConfig, KeyLayout, Storage};
+use pilothouse_storage::{Encrypted, EncryptionConfig, KeyLayout, Storage, encryption::ROOT};
 use tokio_util::sync::CancellationToken;
 
 use crate::flags::ApiServerFlags;
@@ -24,12 +24,11 @@ pub(crate) fn in_front_of(
     let text = read(&file)?;
     let config = parse(&file, &text)?;
     let layout = KeyLayout::new(kinds::storage_places());
-    // the embedded engine has no prefix
-    let prefix = match flags.etcd_servers.is_empty() {
-        true => "",
-        false => flags.etcd_prefix.as_str(),
+    let root = match flags.etcd_servers.is_empty() {
+        true => ROOT,
+        false => flags.etcd.etcd_prefix.as_str(),
     };
-    let encrypted = Arc::new(Encrypted::new(engine, config, layout, prefix));
+    let encrypted = Arc::new(Encrypted::new(engine, config, layout, root));
     if flags.encryption_provider_config_automatic_reload {
         let following = follow(encrypted.clone(), file, text);
         let stopping = stopping.clone();

@@ -38,6 +38,12 @@ pub(crate) enum Role {
     /// Look at plugins and prepare them.
     #[command(subcommand)]
     Plugin(PluginCommand),
+    /// Back up what is stored, look at a backup, restore it.
+    #[command(subcommand)]
+    Snapshot(SnapshotCommand),
+    /// Move what is stored to another engine.
+    #[command(subcommand)]
+    Storage(StorageCommand),
 }
 
 /// `pilothouse up`
@@ -68,33 +74,28 @@ pub(crate) struct ApiServerFlags {
     /// Keep the data in this etcd instead of the embedded engine; may be repeated or separated by commas.
     #[arg(long, value_name = "URL", value_delimiter = ',', action = ArgAction::Append)]
     pub(crate) etcd_servers: Vec<String>,
-    /// The CA that etcd's certificate must be signed by.
-    #[arg(long, value_name = "FILE")]
-    pub(crate) etcd_cafile: Option<PathBuf>,
-    /// The client certificate for etcd.
-    #[arg(long, value_name = "FILE", requires = "etcd_keyfile")]
-    pub(crate) etcd_certfile: Option<PathBuf>,
-    /// The key of the client certificate for etcd.
-    #[arg(long, value_name = "FILE", requires = "etcd_certfile")]
-    pub(crate) etcd_keyfile: Option<PathBuf>,
-    /// Where everything lies in etcd.
-    #[arg(long, value_name = "PREFIX", default_value = "/registry")]
-    pub(crate) etcd_prefix: String,
-    /// How much of etcd's history is kept; one of the API servers compacts what is older. 0 leaves that to others.
-    #[arg(long, value_name = "DURATION", default_value = "5m", value_parser = humantime::parse_duration)]
-    pub(crate) etcd_compaction_interval: Duration,
-    /// The user of etcd to be; a client certificate may say so instead.
-    #[arg(long, value_name = "NAME", requires = "etcd_password_file")]
-    pub(crate) etcd_username: Option<String>,
-    /// A file with that user's password.
-    #[arg(long, value_name = "FILE", requires = "etcd_username")]
-    pub(crate) etcd_password_file: Option<PathBuf>,
+    #[command(flatten)]
+    pub(crate) etcd: EtcdFlags,
     /// Encrypt what is stored as this EncryptionConfiguration says.
     #[arg(long, value_name = "FILE")]
     pub(crate) encryption_provider_config: Option<PathBuf>,
     /// Read that file again when it changes.
     #[arg(long, requires = "encryption_provider_config", default_value_t = false, action = ArgAction::Set, num_args = 0..=1, default_missing_value = "true")]
     pub(crate) encryption_provider_config_automatic_reload: bool,
+    /// Save a snapshot so often: `30m`, `1h`.
+    #[arg(long, value_name = "DURATION", value_parser = humantime::parse_duration)]
+    pub(crate) snapshot_every: Option<Duration>,
+    /// How many of these snapshots to keep.
+    #[arg(
+        long,
+        value_name = "N",
+        default_value_t = 24,
+        requires = "snapshot_every"
+    )]
+    pub(crate) snapshot_keep: usize,
+    /// Where these snapshots go; default `<data-dir>/snapshots`.
+    #[arg(long, value_name = "DIR", requires = "snapshot_every")]
+    pub(crate) snapshot_dir: Option<PathBuf>,
     /// The server certificate; by default one is made with a CA of the data directory.
     #[arg(long, value_name = "FILE", requires = "tls_private_key_file")]
     pub(crate) tls_cert_file: Option<PathBuf>,
@@ -124,6 +125,32 @@ pub(crate) struct ApiServerFlags {
     /// The ports that NodePort Services get, first and last.
     #[arg(long, value_name = "FIRST-LAST", default_value = "30000-32767")]
     pub(crate) service_node_port_range: String,
+}
+
+/// How to talk to etcd.
+#[derive(Clone, Debug, Args)]
+pub(crate) struct EtcdFlags {
+    /// The CA that etcd's certificate must be signed by.
+    #[arg(long, value_name = "FILE")]
+    pub(crate) etcd_cafile: Option<PathBuf>,
+    /// The client certificate for etcd.
+    #[arg(long, value_name = "FILE", requires = "etcd_keyfile")]
+    pub(crate) etcd_certfile: Option<PathBuf>,
+    /// The key of the client certificate for etcd.
+    #[arg(long, value_name = "FILE", requires = "etcd_certfile")]
+    pub(crate) etcd_keyfile: Option<PathBuf>,
+    /// Where everything lies in etcd.
+    #[arg(long, value_name = "PREFIX", default_value = "/registry")]
+    pub(crate) etcd_prefix: String,
+    /// How much of etcd's history is kept; one of the API servers compacts what is older. 0 leaves that to others.
+    #[arg(long, value_name = "DURATION", default_value = "5m", value_parser = humantime::parse_duration)]
+    pub(crate) etcd_compaction_interval: Duration,
+    /// The user of etcd to be; a client certificate may say so instead.
+    #[arg(long, value_name = "NAME", requires = "etcd_password_file")]
+    pub(crate) etcd_username: Option<String>,
+    /// A file with that user's password.
+    #[arg(long, value_name = "FILE", requires = "etcd_username")]
+    pub(crate) etcd_password_file: Option<PathBuf>,
 }
 
 /// How tokens of service accounts are issued and believed.
@@ -273,6 +300,57 @@ pub(crate) enum PluginCommand {
     },
 }
 
+#[derive(Debug, Subcommand)]
+pub(crate) enum SnapshotCommand {
+    /// Save a snapshot of a running API server, or of a data directory that none is using. From a server on etcd comes an
+    /// ordinary snapshot of etcd, for `etcdutl`.
+    Save {
+        #[command(flatten)]
+        common: CommonFlags,
+        /// The API server to ask; default `<data-dir>/admin.kubeconfig`, if the data directory is in use.
+        #[arg(long, value_name = "FILE")]
+        kubeconfig: Option<PathBuf>,
+        file: PathBuf,
+    },
+    /// Check a snapshot and print its hash, revision, keys and size.
+    Status {
+        #[command(flatten)]
+        common: CommonFlags,
+        file: PathBuf,
+    },
+    /// Make the storage of a new data directory from a snapshot. Certificates and keys are not in it: copy `pki/`, too.
+    Restore {
+        #[command(flatten)]
+        common: CommonFlags,
+        /// How far above the snapshot's revision to go on: more than was written since it was taken, so that no client takes
+        /// what it saw for what is there.
+        #[arg(long, value_name = "N", default_value_t = 1_000_000_000)]
+        bump_revision: u64,
+        file: PathBuf,
+    },
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum StorageCommand {
+    /// Copy everything from one engine into an empty other one, while no API server uses either.
+    Migrate(MigrateFlags),
+}
+
+/// `pilothouse storage migrate`
+#[derive(Debug, Args)]
+pub(crate) struct MigrateFlags {
+    #[command(flatten)]
+    pub(crate) common: CommonFlags,
+    /// Where to copy from: a data directory, or etcd's URLs separated by commas.
+    #[arg(long, value_name = "DIR|URLS")]
+    pub(crate) from: String,
+    /// Where to copy to: a data directory, or etcd's URLs separated by commas.
+    #[arg(long, value_name = "DIR|URLS")]
+    pub(crate) to: String,
+    #[command(flatten)]
+    pub(crate) etcd: EtcdFlags,
+}
+
 impl Role {
     /// The flags that every role has.
     pub(crate) fn common(&self) -> &CommonFlags {
@@ -290,6 +368,12 @@ impl Role {
                 | PluginCommand::Enable { common, .. }
                 | PluginCommand::Precompile { common },
             ) => common,
+            Self::Snapshot(
+                SnapshotCommand::Save { common, .. }
+                | SnapshotCommand::Status { common, .. }
+                | SnapshotCommand::Restore { common, .. },
+            ) => common,
+            Self::Storage(StorageCommand::Migrate(flags)) => &flags.common,
         }
     }
 }

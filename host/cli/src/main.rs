@@ -4,12 +4,16 @@ mod banner;
 mod builtins;
 mod config_file;
 mod encryption;
+mod engines;
 mod flags;
 mod plugin_command;
 mod plugin_objects;
 mod plugins;
 mod roles;
+mod snapshot_command;
+mod snapshots;
 mod stop;
+mod storage_command;
 
 use std::{io::IsTerminal, process::ExitCode};
 
@@ -60,6 +64,8 @@ fn run() -> Result<()> {
             Role::Scheduler(flags) => roles::scheduler::run(flags).await,
             Role::ControllerManager(flags) => roles::controller_manager::run(flags).await,
             Role::Plugin(command) => plugin_command::run(command).await,
+            Role::Snapshot(command) => snapshot_command::run(command).await,
+            Role::Storage(command) => storage_command::run(command).await,
         }
     });
     runtime.shutdown_background(); // what is left only waits for events that no longer matter

@@ -17,6 +17,7 @@ mod leases;
 mod reads;
 mod records;
 mod salvage;
+mod snapshot;
 
 use std::{
     io,
@@ -35,12 +36,14 @@ use disk::Disk;
 use index::Index;
 use leases::Leases;
 use parking_lot::RwLock;
+pub(crate) use snapshot::NewDirectory;
+pub use snapshot::restore;
 use tokio::sync::oneshot;
 
 use crate::{
     engine::{
-        BoxFuture, GetResponse, Lease, RangeRequest, RangeResponse, Result, Revision, Storage,
-        StorageError, Txn, TxnResponse, WatchRequest, WatchStream,
+        BoxFuture, GetResponse, Lease, RangeRequest, RangeResponse, Result, Revision,
+        SnapshotStream, Storage, StorageError, Txn, TxnResponse, WatchRequest, WatchStream,
     },
     hub::Hub,
 };
@@ -212,6 +215,14 @@ impl Storage for Embedded {
 
     fn revoke_lease(&self, lease: Lease) -> BoxFuture<'_, Result<()>> {
         Box::pin(self.ask(move |reply| Request::Revoke(lease, reply)))
+    }
+
+    fn lease_left(&self, lease: Lease) -> BoxFuture<'_, Result<Option<Duration>>> {
+        Box::pin(async move { snapshot::lease_left(&self.shared, lease.0) })
+    }
+
+    fn snapshot(&self) -> BoxFuture<'_, Result<SnapshotStream>> {
+        Box::pin(async { snapshot::take(self.shared.clone()) })
     }
 
     fn health(&self) -> BoxFuture<'_, Result<()>> {

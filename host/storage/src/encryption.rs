@@ -21,13 +21,16 @@ use parking_lot::RwLock;
 
 use crate::engine::{
     AtRest, BoxFuture, EventKind, GetResponse, KeyValue, Lease, Op, RangeRequest, RangeResponse,
-    Result, Revision, Storage, StorageError, Txn, TxnResponse, WatchBatch, WatchRequest,
-    WatchStream,
+    Result, Revision, Size, SnapshotStream, Storage, StorageError, Txn, TxnResponse, WatchBatch,
+    WatchRequest, WatchStream,
 };
 pub use config::{ConfigError, EncryptionConfig};
 pub(crate) use providers::written_by;
 pub use rules::KeyLayout;
 use rules::Rules;
+
+/// What keys begin with here and, unless told otherwise, in etcd.
+pub const ROOT: &str = "/registry";
 
 /// Ranges with more bytes than this are decrypted on a blocking thread.
 const MANY_BYTES: usize = 256 << 10;
@@ -39,19 +42,20 @@ pub struct Encrypted {
 }
 
 impl Encrypted {
-    /// In front of `inner`. `prefix` is what `inner` puts before every key: authenticated is the whole key as it is in etcd.
+    /// In front of `inner`. `root` is what stands in etcd for the `/registry` that keys begin with: authenticated is the whole
+    /// key as it is there.
     pub fn new(
         inner: Arc<dyn Storage>,
         config: EncryptionConfig,
         layout: KeyLayout,
-        prefix: &str,
+        root: &str,
     ) -> Self {
         Self {
             inner,
             at_rest: Arc::new(Translator {
                 rules: RwLock::new(Arc::new(config.rules)),
                 layout,
-                prefix: prefix.to_owned(),
+                root: root.trim_end_matches('/').to_owned(),
             }),
         }
     }
@@ -66,7 +70,7 @@ impl Encrypted {
 struct Translator {
     rules: RwLock<Arc<Rules>>,
     layout: KeyLayout,
-    prefix: String,
+    root: String,
 }
 
 impl Translator {
@@ -125,7 +129,10 @@ impl Translator {
     }
 
     fn outer(&self, key: &str) -> String {
-        format!("{}{key}", self.prefix)
+        match key.strip_prefix(ROOT) {
+            Some(path) => format!("{}{path}", self.root),
+            None => key.to_owned(),
+        }
     }
 }
 
@@ -203,6 +210,19 @@ impl Storage for Encrypted {
 
     fn revoke_lease(&self, lease: Lease) -> BoxFuture<'_, Result<()>> {
         self.inner.revoke_lease(lease)
+    }
+
+    fn lease_left(&self, lease: Lease) -> BoxFuture<'_, Result<Option<Duration>>> {
+        self.inner.lease_left(lease)
+    }
+
+    /// As it lies in storage, encrypted.
+    fn snapshot(&self) -> BoxFuture<'_, Result<SnapshotStream>> {
+        self.inner.snapshot()
+    }
+
+    fn size(&self) -> BoxFuture<'_, Result<Size>> {
+        self.inner.size()
     }
 
     fn health(&self) -> BoxFuture<'_, Result<()>> {

@@ -291,6 +291,9 @@ pub struct Size {
     pub alarms: Vec<String>,
 }
 
+/// The bytes of a snapshot file, in order; whole only if it ends without an error.
+pub type SnapshotStream = Pin<Box<dyn Stream<Item = Result<Bytes>> + Send>>;
+
 /// An ordered, versioned key-value store. Object-safe; shared as `Arc<dyn Storage>`.
 pub trait Storage: Send + Sync + 'static {
     /// One key, now (linearizable; `None` or zero) or at a revision.
@@ -320,6 +323,20 @@ pub trait Storage: Send + Sync + 'static {
 
     /// Ends a lease and deletes its keys.
     fn revoke_lease(&self, lease: Lease) -> BoxFuture<'_, Result<()>>;
+
+    /// How long a lease has left; `None` if there is no such lease.
+    fn lease_left(&self, lease: Lease) -> BoxFuture<'_, Result<Option<Duration>>> {
+        Box::pin(async move { Err(StorageError::LeaseNotFound(lease)) })
+    }
+
+    /// Everything that is stored at one moment, as the contents of a file (see [`crate::snapshot`]). Holds up nobody.
+    fn snapshot(&self) -> BoxFuture<'_, Result<SnapshotStream>> {
+        Box::pin(async {
+            Err(StorageError::Invalid(
+                "this storage takes no snapshots".to_owned(),
+            ))
+        })
+    }
 
     /// Whether it can serve, with the reason if it cannot. For `/readyz`.
     fn health(&self) -> BoxFuture<'_, Result<()>>;

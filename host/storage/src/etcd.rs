@@ -15,6 +15,7 @@ mod health;
 mod members;
 mod options;
 mod pump;
+mod snapshot;
 
 use std::{sync::Arc, time::Duration};
 
@@ -24,7 +25,8 @@ use futures::stream::BoxStream;
 use crate::{
     engine::{
         BoxFuture, GetResponse, KeyValue, Lease, Op, RangeRequest, RangeResponse, Result, Revision,
-        Size, Storage, StorageError, Txn, TxnResponse, WatchBatch, WatchRequest, WatchStream,
+        Size, SnapshotStream, Storage, StorageError, Txn, TxnResponse, WatchBatch, WatchRequest,
+        WatchStream,
     },
     hub::Source,
 };
@@ -284,6 +286,14 @@ impl Storage for Etcd {
 
     fn revoke_lease(&self, lease: Lease) -> BoxFuture<'_, Result<()>> {
         Box::pin(self.shared.revoke(lease))
+    }
+
+    fn lease_left(&self, lease: Lease) -> BoxFuture<'_, Result<Option<Duration>>> {
+        Box::pin(snapshot::lease_left(&self.shared, lease))
+    }
+
+    fn snapshot(&self) -> BoxFuture<'_, Result<SnapshotStream>> {
+        Box::pin(snapshot::take(self.shared.clone()))
     }
 
     fn health(&self) -> BoxFuture<'_, Result<()>> {

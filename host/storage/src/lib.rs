@@ -41,20 +41,28 @@
 //!     `durability::a_torn_tail_is_dropped`, `damage::damage_is_refused_with_the_file_and_what_to_do`,
 //!     `damage::damage_found_while_serving_ends_writes_only`, `damage::a_read_only_start_needs_no_damage`.
 //! 12. Two processes never write the same directory. `durability::a_second_process_is_told_what_to_do`.
+//! 13. A snapshot is of one moment, whatever is written meanwhile, and a file that is not whole is restored by nobody. What
+//!     clients knew before a restore or a migration is `Compacted` afterwards, and no revision comes back.
+//!     `snapshots::a_snapshot_taken_under_load_is_of_one_moment`, `snapshots::what_cannot_be_restored_leaves_nothing_behind`,
+//!     `snapshots::a_restored_directory_holds_what_was_there`, `snapshots::a_cluster_moves_to_etcd_and_back`.
+//! 14. A value that cannot be decrypted is told as such and hides none of the others.
+//!     `encrypted::one_unreadable_value_does_not_hide_its_neighbours`.
 
 pub mod embedded;
 pub mod encryption;
 pub mod engine;
 pub mod etcd;
 mod hub;
+pub mod migrate;
+pub mod snapshot;
 pub mod watch_cache;
 
 pub use embedded::{Embedded, EmbeddedOptions};
 pub use encryption::{Encrypted, EncryptionConfig, KeyLayout};
 pub use engine::{
     AtRest, BoxFuture, Compare, Event, EventKind, GetResponse, KeyValue, Lease, Op, RangeRequest,
-    RangeResponse, Result, Size, Storage, StorageError, Txn, TxnResponse, WatchBatch, WatchRequest,
-    WatchStream,
+    RangeResponse, Result, Size, SnapshotStream, Storage, StorageError, Txn, TxnResponse,
+    WatchBatch, WatchRequest, WatchStream,
 };
 pub use etcd::{Etcd, EtcdOptions};
 pub use pilothouse_api::Revision;

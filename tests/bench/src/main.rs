@@ -6,6 +6,7 @@ mod decisions;
 mod load;
 mod requests;
 mod scheduling;
+mod snapshots;
 mod start;
 mod storage;
 mod watching;
@@ -26,6 +27,7 @@ const MEASUREMENTS: &[Measurement] = &[
     ("decide", decisions::decisions),
     ("schedule", scheduling::end_to_end_at_1000_nodes),
     ("storage", storage::storage),
+    ("snapshot", snapshots::snapshots),
 ];
 
 fn main() -> Result<()> {

@@ -24,6 +24,8 @@ mod restart;
 mod roles;
 #[path = "e2e/rust_client.rs"]
 mod rust_client;
+#[path = "e2e/snapshots.rs"]
+mod snapshots;
 #[path = "e2e/transcript.rs"]
 mod transcript;
 #[path = "e2e/verbs.rs"]

@@ -8,7 +8,7 @@ use pilothouse_api::Status;
 use pilothouse_client::Body;
 use serde_json::{Value, json};
 
-use super::{Request, health};
+use super::{Request, health, snapshot};
 use crate::{
     metrics::{Form, GIT_VERSION},
     negotiation::{Media, Negotiated, Offer, negotiate},
@@ -33,7 +33,7 @@ pub(crate) async fn handle(state: &Arc<State>, request: &Request<'_>) -> Respons
         if !known
             && !matches!(
                 path,
-                "/version" | "/metrics" | "/openapi/v2" | "/openapi/v3" | ""
+                "/version" | "/metrics" | "/openapi/v2" | "/openapi/v3" | "" | snapshot::PATH
             )
         {
             return path_not_found();
@@ -62,6 +62,9 @@ pub(crate) async fn handle(state: &Arc<State>, request: &Request<'_>) -> Respons
     match path {
         "" => response::document(200, paths(), json, headers),
         "/version" => response::document(200, version(), json, headers),
+        snapshot::PATH if request.parts.method == Method::GET => {
+            snapshot::answer(state, request).await
+        }
         CONFIGURATION_PATH => match state.tokens.configuration(&state.public_address) {
             Some(configuration) => of_issuer("application/json", &configuration),
             None => path_not_found(),

@@ -9,18 +9,19 @@ use pilothouse_apiserver::{
 use pilothouse_client::{Client, UserInfo};
 use pilothouse_controller::{Handle, PluginCluster};
 use pilothouse_plugin::{PluginMetrics, PluginRegistry, admission::AdmissionPlugins};
-use pilothouse_storage::{Embedded, EmbeddedOptions, Etcd, EtcdOptions, Storage};
+use pilothouse_storage::Storage;
 use tokio_util::sync::CancellationToken;
 
 use serde_json::{Map, json};
 
 use crate::{
     banner, encryption,
+    engines::{self, EtcdUse},
     flags::{ApiServerFlags, ServiceAccountFlags},
     plugin_objects::{HostConfig, PluginObjects},
     plugins,
     roles::control,
-    stop,
+    snapshots, stop,
 };
 
 /// Runs until asked to stop.
@@ -81,6 +82,7 @@ pub(crate) async fn start(flags: &ApiServerFlags, stopping: &CancellationToken) 
     let (storage, loaded) = tokio::join!(storage(flags), plugins::load(&flags.common, &cluster));
     let (registry, directory) = loaded?;
     let storage = encryption::in_front_of(storage?, flags, stopping)?;
+    snapshots::schedule(&storage, flags, stopping);
     let admission = Arc::new(AdmissionPlugins::new());
     admission.set(&registry.active());
     let mut manager = None;
@@ -137,39 +139,10 @@ fn host_config(flags: &ApiServerFlags, nodes: Option<u32>) -> HostConfig {
 
 /// The engine that the flags choose.
 async fn storage(flags: &ApiServerFlags) -> Result<Arc<dyn Storage>> {
-    if flags.etcd_servers.is_empty() {
-        let options = EmbeddedOptions {
-            read_only: flags.storage_read_only,
-            ..EmbeddedOptions::new(flags.common.data_dir.join("storage"))
-        };
-        let open = move || Embedded::open(options);
-        let engine = tokio::task::spawn_blocking(open)
-            .await?
-            .context("opening the data directory")?;
-        return Ok(Arc::new(engine));
+    match flags.etcd_servers.is_empty() {
+        true => engines::embedded(&flags.common.data_dir, flags.storage_read_only).await,
+        false => engines::etcd(&flags.etcd_servers, &flags.etcd, EtcdUse::Serve).await,
     }
-    let mut options = EtcdOptions::new(flags.etcd_servers.clone());
-    options.ca_file = flags.etcd_cafile.clone();
-    options.cert_file = flags.etcd_certfile.clone();
-    options.key_file = flags.etcd_keyfile.clone();
-    options.prefix = flags.etcd_prefix.clone();
-    let interval = flags.etcd_compaction_interval;
-    options.compaction_interval = Some(interval).filter(|interval| !interval.is_zero());
-    options.user = etcd_user(flags)?;
-    let engine = Etcd::connect(options)
-        .await
-        .with_context(|| format!("reaching etcd at {}", flags.etcd_servers.join(", ")))?;
-    Ok(Arc::new(engine))
-}
-
-fn etcd_user(flags: &ApiServerFlags) -> Result<Option<(String, String)>> {
-    let (Some(name), Some(file)) = (&flags.etcd_username, &flags.etcd_password_file) else {
-        return Ok(None);
-    };
-    let password = fs::read_to_string(file)
-        .with_context(|| format!("reading the password of etcd from {}", file.display()))?;
-    let password = password.trim_end_matches(['\r', '\n']);
-    Ok(Some((name.clone(), password.to_owned())))
 }
 
 fn options(flags: &ApiServerFlags) -> Result<ApiServerOptions> {

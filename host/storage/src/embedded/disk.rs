@@ -18,6 +18,7 @@
 //! that reads at most 64 MB of journal, 190 ms, whatever the size of the data (`host/ARCHITECTURE.md` has the table).
 
 use std::{
+    collections::HashMap,
     fs::{self, File, TryLockError},
     io::{self, Write},
     path::{Path, PathBuf},
@@ -78,6 +79,8 @@ pub(super) struct Open {
     pub(super) database: Database,
     pub(super) index: Keyspace,
     pub(super) values: Keyspace,
+    /// Of the snapshots that are being taken.
+    pub(super) snapshots: Mutex<HashMap<u64, fjall::Snapshot>>,
     /// What is removed once the database is closed.
     _copy: Option<Salvage>,
 }
@@ -149,6 +152,11 @@ impl Disk {
             State::ReadOnly(_) => {}
         }
         error
+    }
+
+    /// Looks into the open database, which stays open meanwhile.
+    pub(super) fn with<T>(&self, look: impl FnOnce(&Open) -> Result<T>) -> Result<T> {
+        look(self.open.read().as_ref().ok_or_else(closed)?)
     }
 
     /// The value of a put; `None` once a compaction has removed it.
@@ -269,6 +277,7 @@ impl Open {
             database,
             index,
             values,
+            snapshots: Mutex::default(),
             _copy: copy,
         })
     }

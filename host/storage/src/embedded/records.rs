@@ -13,7 +13,7 @@ use bytes::Bytes;
 
 use super::index::{Entry, Version};
 
-const REVISION: &[u8] = b"mrevision";
+pub(super) const REVISION: &[u8] = b"mrevision";
 const COMPACTED: &[u8] = b"mcompacted";
 const LAST_LEASE: &[u8] = b"mlease";
 
@@ -136,7 +136,7 @@ pub(super) fn read_record(key: &[u8], value: &[u8], loaded: &mut Loaded) -> Opti
     Some(())
 }
 
-fn number(bytes: &[u8], at: usize) -> Option<u64> {
+pub(super) fn number(bytes: &[u8], at: usize) -> Option<u64> {
     let bytes = bytes.get(at..)?.first_chunk::<8>()?;
     Some(u64::from_be_bytes(*bytes))
 }
@@ -157,7 +157,7 @@ pub(super) fn value_key(version: &Version) -> [u8; 12] {
     bytes
 }
 
-fn lease_key(id: i64) -> Vec<u8> {
+pub(super) fn lease_key(id: i64) -> Vec<u8> {
     let mut bytes = vec![b'l'];
     bytes.extend(id.to_be_bytes());
     bytes

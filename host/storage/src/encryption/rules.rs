@@ -182,7 +182,8 @@ mod tests {
     #[test]
     fn the_most_exact_rule_counts() {
         let mut rules = Rules::new();
-        let of = |count: usize| vec![Arc::new(Provider::Identity); count]; // told apart by their number
+        // told apart by their number
+        let of = |count| -> Vec<_> { (0..count).map(|_| Provider::Identity.into()).collect() };
         for (resource, count) in [
             ("secrets", 2),
             ("*.apps", 3),

@@ -6,7 +6,7 @@ use bytes::Bytes;
 use pilothouse_api::GroupResource;
 use pilothouse_storage::{
     AtRest, BoxFuture, Encrypted, EncryptionConfig, KeyLayout, Lease, RangeRequest, Revision,
-    Storage, StorageError, Txn, WatchRequest,
+    Storage, StorageError, Txn, WatchRequest, encryption::ROOT,
 };
 
 use crate::{
@@ -47,7 +47,7 @@ impl EncryptedEngine {
     fn make() -> Box<dyn Engine> {
         let inner = EmbeddedEngine::make();
         let config = config("*.*", &[GCM]);
-        let storage = Encrypted::new(inner.storage(), config, layout(), "");
+        let storage = Encrypted::new(inner.storage(), config, layout(), ROOT);
         Box::new(Self {
             inner,
             storage: Arc::new(storage),
@@ -89,7 +89,7 @@ async fn found(storage: &dyn Storage, key: &str) -> (String, AtRest) {
 async fn only_the_resources_named_are_encrypted_and_keys_rotate() {
     let engine = EmbeddedEngine::make();
     let raw = engine.storage();
-    let storage = Encrypted::new(raw.clone(), config("secrets", &[SECRETBOX]), layout(), "");
+    let storage = Encrypted::new(raw.clone(), config("secrets", &[SECRETBOX]), layout(), ROOT);
     let (secret, pod) = ("/registry/secrets/default/db", "/registry/pods/default/web");
     let first = put(&storage, secret, Revision(0), "hidden").await;
     put(&storage, pod, Revision(0), "plain").await;
@@ -196,7 +196,7 @@ async fn one_unreadable_value_does_not_hide_its_neighbours() {
     };
     let kvs = storage.range(request.clone()).await.expect("range").kvs;
     assert_eq!(read(kvs), [Some("one".into()), None, Some("three".into())]);
-    let without_prefix = Encrypted::new(raw, config("secrets", &[GCM]), layout(), "");
+    let without_prefix = Encrypted::new(raw, config("secrets", &[GCM]), layout(), ROOT);
     let kvs = without_prefix.range(request).await.expect("range").kvs;
     assert_eq!(read(kvs), [None, None, None]);
 }
@@ -204,7 +204,7 @@ async fn one_unreadable_value_does_not_hide_its_neighbours() {
 #[tokio::test]
 async fn many_bytes_are_decrypted_too() {
     let engine = EmbeddedEngine::make();
-    let storage = Encrypted::new(engine.storage(), config("secrets", &[GCM]), layout(), "");
+    let storage = Encrypted::new(engine.storage(), config("secrets", &[GCM]), layout(), ROOT);
     let value = "x".repeat(200 << 10);
     for name in ["a", "b", "c"] {
         put(

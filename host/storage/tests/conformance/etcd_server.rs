@@ -100,13 +100,16 @@ pub(crate) fn address(log: &mut impl BufRead) -> String {
 
 pub(crate) fn binary() -> PathBuf {
     let path = env::var_os("PILOTHOUSE_TEST_ETCD").map(PathBuf::from);
-    let path = path.unwrap_or_else(|| {
-        let workspace = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
-        workspace.join("target/tools/etcd")
-    });
+    path.unwrap_or_else(|| tool("etcd"))
+}
+
+/// A program that comes with etcd.
+pub(crate) fn tool(name: &str) -> PathBuf {
+    let workspace = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+    let path = workspace.join("target/tools").join(name);
     assert!(
         path.exists(),
-        "no etcd at {}: run `cargo xtask test`, which gets it, or set PILOTHOUSE_TEST_ETCD",
+        "no {name} at {}: run `cargo xtask test`, which gets it, or set PILOTHOUSE_TEST_ETCD",
         path.display()
     );
     path

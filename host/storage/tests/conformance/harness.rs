@@ -128,6 +128,12 @@ pub(crate) struct Watched {
     stream: WatchStream,
 }
 
+impl From<WatchStream> for Watched {
+    fn from(stream: WatchStream) -> Self {
+        Self { stream }
+    }
+}
+
 impl Watched {
     pub(crate) async fn of(storage: &dyn Storage, request: WatchRequest) -> Self {
         let stream = storage.watch(request).await.expect("watch");

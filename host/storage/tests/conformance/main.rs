@@ -13,6 +13,7 @@ mod harness;
 mod history;
 mod leases;
 mod reads;
+mod snapshots;
 mod transactions;
 mod watches;
 

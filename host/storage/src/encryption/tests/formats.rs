@@ -161,7 +161,7 @@ fn what_another_key_or_provider_wrote_is_stale() {
     // the providers in order, what is stored in base64, whether it is stale; `None`: unreadable
     let plain = STANDARD.encode(VALUE);
     let cases: [(&[String], &str, Option<bool>); 15] = [
-        (&[only_gcm.clone()], gcm, Some(false)),
+        (std::slice::from_ref(&only_gcm), gcm, Some(false)),
         (&[gcm_keys(&[("new", &new), ("k16", k16)])], gcm, Some(true)),
         (
             &[gcm_keys(&[("k16", k16), ("new", &new)])],
@@ -184,8 +184,8 @@ fn what_another_key_or_provider_wrote_is_stale() {
         (&[identity.clone(), only_box.clone()], secretbox, Some(true)),
         (&[only_box.clone(), identity.clone()], &plain, Some(true)),
         (&[identity.clone(), only_box.clone()], &plain, Some(false)),
-        (&[only_box.clone()], &plain, None),
-        (&[only_box.clone()], gcm, None),
+        (std::slice::from_ref(&only_box), &plain, None),
+        (std::slice::from_ref(&only_box), gcm, None),
         (&[gcm_keys(&[("k16", &same)])], gcm, None),
         (&[gcm_keys(&[("k17", k16)])], gcm, None),
         (std::slice::from_ref(&identity), gcm, None),
