@@ -32,6 +32,9 @@ const MEASUREMENTS: &[Measurement] = &[
 
 fn main() -> Result<()> {
     load::raise_file_limit();
+    if storage::opened_for_another()? {
+        return Ok(());
+    }
     let wanted: Vec<String> = std::env::args().skip(1).collect();
     for name in &wanted {
         if !MEASUREMENTS.iter().any(|(known, _)| known == name) {

@@ -1,5 +1,9 @@
 //! The embedded engine and the watch cache by themselves, without a server around them.
 
+mod fan_out;
+mod sizes;
+mod writes;
+
 use std::{
     path::Path,
     sync::Arc,
@@ -9,30 +13,41 @@ use std::{
 use anyhow::{Context, Result, ensure};
 use bytes::Bytes;
 use pilothouse_api::{GroupVersionResource, Object, ResourceInfo};
-use pilothouse_storage::{
-    Embedded, EmbeddedOptions, Lease, Revision, Storage, Txn, WatchCache, engine::Op,
-};
-use tokio::{runtime::Runtime, task::JoinSet};
+use pilothouse_storage::{Embedded, EmbeddedOptions, Lease, Revision, Storage, Txn, WatchCache};
+use tokio::runtime::Runtime;
 
-use crate::{print, start::own_resident_kb};
+use crate::print;
+pub(crate) use sizes::opened_for_another;
 
 const OBJECTS: usize = 100_000;
 const NAMESPACES: usize = 50;
 
-/// Durable writes, starts with many objects, reads from the cache.
+/// Durable writes, starts with many objects, disk after many updates, reads from the cache, watches of it. A word in
+/// `PILOTHOUSE_BENCH_PART` picks one.
 pub(crate) fn storage() -> Result<()> {
     let dir = tempfile::tempdir()?;
+    let part = std::env::var("PILOTHOUSE_BENCH_PART").unwrap_or_default();
+    let wanted = |name: &str| part.is_empty() || part == name;
     Runtime::new()?.block_on(async {
-        for (writers, total) in [(1, 2_000), (64, 60_000), (256, 60_000)] {
-            let part = dir.path().join(format!("writers-{writers}"));
-            writes(&part, writers, total).await?;
+        if wanted("writes") {
+            writes::writes(dir.path()).await?;
         }
-        let objects = dir.path().join("objects");
-        fill(&objects).await?;
-        start(&objects, "right after writing")?;
-        start(&objects, "again")?;
-        cache(&objects).await?;
-        decode()
+        if wanted("starts") {
+            sizes::starts(dir.path()).await?;
+        }
+        if wanted("updates") {
+            sizes::updates(dir.path()).await?;
+        }
+        if wanted("fan-out") {
+            fan_out::fan_out(dir.path()).await?;
+        }
+        if wanted("cache") {
+            let objects = dir.path().join("cache");
+            sizes::fill(&objects, OBJECTS).await?;
+            cache(&objects).await?;
+            decode()?;
+        }
+        Ok(())
     })
 }
 
@@ -82,75 +97,8 @@ async fn create(storage: &dyn Storage, n: usize, value: Bytes) -> Result<()> {
     Ok(())
 }
 
-async fn writes(dir: &Path, writers: usize, total: usize) -> Result<()> {
-    let storage: Arc<dyn Storage> = Arc::new(open(dir)?);
-    let values: Arc<Vec<Bytes>> = Arc::new((0..1000).map(|n| pod(n, 1000)).collect());
-    let started = Instant::now();
-    let mut tasks = JoinSet::new();
-    for writer in 0..writers {
-        let (storage, values) = (storage.clone(), values.clone());
-        tasks.spawn(async move {
-            let mut times = Vec::new();
-            for n in (writer..total).step_by(writers) {
-                let started = Instant::now();
-                create(&*storage, n, values[n % values.len()].clone()).await?;
-                times.push(started.elapsed());
-            }
-            anyhow::Ok(times)
-        });
-    }
-    let mut times = Vec::new();
-    while let Some(done) = tasks.join_next().await {
-        times.extend(done??);
-    }
-    let per_second = total as f64 / started.elapsed().as_secs_f64();
-    times.sort_unstable();
-    let (p50, p99) = (times[times.len() / 2], times[times.len() * 99 / 100]);
-    let what = format!("durable creates of 1 kB, {writers} writers");
-    print(
-        &what,
-        per_second,
-        "/s",
-        &format!("p50 {p50:?}, p99 {p99:?}"),
-    );
-    Ok(())
-}
-
 fn open(dir: &Path) -> Result<Embedded> {
     Ok(Embedded::open(EmbeddedOptions::new(dir))?)
-}
-
-async fn fill(dir: &Path) -> Result<()> {
-    let storage = open(dir)?;
-    for first in (0..OBJECTS).step_by(500) {
-        let op = |n| Op::Put {
-            key: key(n),
-            value: pod(n, 1000),
-            lease: Lease::default(),
-        };
-        let txn = Txn {
-            success: (first..first + 500).map(op).collect(),
-            ..Txn::default()
-        };
-        storage.txn(txn).await?;
-    }
-    Ok(())
-}
-
-fn start(dir: &Path, when: &str) -> Result<()> {
-    let before = own_resident_kb()?;
-    let started = Instant::now();
-    let storage = open(dir)?;
-    let opened = started.elapsed();
-    let memory = own_resident_kb()?.saturating_sub(before) >> 10;
-    let disk = storage.disk_bytes()? >> 20;
-    print(
-        &format!("open with {OBJECTS} objects, {when}"),
-        opened.as_secs_f64() * 1000.0,
-        "ms",
-        &format!("{memory} MB of memory more, {disk} MB on disk"),
-    );
-    Ok(())
 }
 
 async fn cache(dir: &Path) -> Result<()> {

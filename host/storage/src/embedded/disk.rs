@@ -51,6 +51,9 @@ const VALUES_BUFFER_BYTES: u64 = 8 << 20;
 const INDEX_BUFFER_BYTES: u64 = 2 << 20;
 const JOURNAL_BYTES: u64 = 64 << 20;
 const CACHE_BYTES: u64 = 8 << 20;
+/// Threads that write tables and compact them. With more than one, the first waits in a busy loop while another compacts (it
+/// takes the request and puts it back): 11,000 to 25,000 durable puts of 2 kB a second by 64 writers on 2 cores, 40,000 with one.
+const WORKERS: usize = 1;
 /// `fjall` stops a writer at 4 full buffers or 30 tables, and for good if the thread that would write them has ended.
 const MOST_BUFFERS: usize = 2;
 const MOST_TABLES: usize = 20;
@@ -358,8 +361,7 @@ fn mark_as_made(made: &Path) -> io::Result<()> {
 }
 
 fn open_whole(path: &Path) -> Result<(Open, Loaded)> {
-    // one thread flushes while the other compacts
-    let opened = Open::at(path, 2, None).map_err(|e| database_error(&e));
+    let opened = Open::at(path, WORKERS, None).map_err(|e| database_error(&e));
     let loaded = opened.and_then(|open| open.load().map(|loaded| (open, loaded)));
     loaded.map_err(|error| match error {
         StorageError::Corrupt(_) => match damage::read_tables(path) {
