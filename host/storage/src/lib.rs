@@ -33,7 +33,8 @@
 //! 9. A full disk fails writes with `NoSpace`; reads go on, and writes succeed again once there is space.
 //!    `durability::a_full_disk_refuses_writes_only_and_heals`, `errors::a_disk_that_fills_up_keeps_what_it_acknowledged`,
 //!    `errors::a_failing_disk_fails_writes_only_and_heals`.
-//! 10. Disk and memory are bounded by what is live and by the history that is kept, not by what was written.
+//! 10. Memory is bounded by what is live and by the history that is kept, not by what was written. The disk is bounded as well,
+//!     but loosely: a removed value is freed when its table is merged, which can leave gigabytes after a million updates.
 //!     `durability::compaction_bounds_the_disk`, `durability::history_goes_by_age_and_by_size`,
 //!     `durability::history_goes_by_its_bytes`.
 //! 11. A start drops what a crash left unfinished and nothing else. Damage is refused with the file, what about it, and what to
