@@ -242,10 +242,15 @@ impl RunningServer {
         self.state.authenticator.register_token(token, user);
     }
 
+    /// Says from now on that it is not ready, and serves as before: what else is to stop before the server may take its time.
+    pub fn leave(&self) {
+        self.state.leaving.cancel();
+    }
+
     /// Stops: says that it is not ready, serves on for the delay, then ends watches and answers open requests, at most for the
     /// grace period. Whoever still has a connection then loses it.
     pub async fn shutdown(self) {
-        self.state.leaving.cancel();
+        self.leave();
         if !self.shutdown_delay.is_zero() {
             tokio::time::sleep(self.shutdown_delay).await;
         }

@@ -34,6 +34,7 @@ pub(crate) async fn run(flags: ApiServerFlags) -> Result<()> {
     }
     banner::print(started, &serving.server, &serving.plugins, &[]);
     stop::asked().await?;
+    serving.server.leave();
     stopping.cancel();
     serving.manager.stop().await;
     serving.server.shutdown().await;

@@ -46,6 +46,7 @@ pub(crate) async fn run(flags: UpFlags) -> Result<()> {
     .await;
     banner::print(started, &serving.server, &serving.plugins, &nodes);
     stop::asked().await?;
+    serving.server.leave();
     stopping.cancel();
     scheduling.await?;
     manager.stop().await;
