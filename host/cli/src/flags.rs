@@ -4,6 +4,8 @@ use std::{net::IpAddr, path::PathBuf, time::Duration};
 
 use clap::{ArgAction, Args, Parser, Subcommand};
 
+use crate::plugin_command::{Language, PluginKind};
+
 /// A Kubernetes-compatible control plane whose policy is made of WebAssembly plugins.
 ///
 /// `pilothouse up` runs everything in one process: API server, storage, scheduler, controllers, and simulated nodes if you ask
@@ -293,6 +295,25 @@ pub(crate) enum PluginCommand {
         common: CommonFlags,
         name: String,
     },
+    /// Make a project for a plugin that builds and passes its contract as it stands.
+    New {
+        #[command(flatten)]
+        common: CommonFlags,
+        #[arg(long)]
+        kind: PluginKind,
+        #[arg(long)]
+        lang: Language,
+        /// The folder to make; its last part is the plugin's name.
+        #[arg(value_name = "NAME")]
+        path: PathBuf,
+    },
+    /// Build a project to a component with the ordinary tools of its language.
+    Build {
+        #[command(flatten)]
+        common: CommonFlags,
+        #[arg(value_name = "PROJECT", default_value = ".")]
+        project: PathBuf,
+    },
     /// Compile the built-in plugins into the data directory's cache, so that no start compiles them.
     Precompile {
         #[command(flatten)]
@@ -366,6 +387,8 @@ impl Role {
                 | PluginCommand::Rollback { common, .. }
                 | PluginCommand::Disable { common, .. }
                 | PluginCommand::Enable { common, .. }
+                | PluginCommand::New { common, .. }
+                | PluginCommand::Build { common, .. }
                 | PluginCommand::Precompile { common },
             ) => common,
             Self::Snapshot(

@@ -1,6 +1,10 @@
-//! `pilothouse plugin …`: looking at plugins and preparing them.
+//! `pilothouse plugin …`: making plugins, looking at them and preparing them.
 
 mod brake;
+mod build;
+mod c_component;
+mod kit;
+mod new;
 mod rollback;
 
 use std::{
@@ -25,6 +29,9 @@ use crate::{
     plugins,
 };
 
+pub(crate) use kit::Language;
+pub(crate) use new::PluginKind;
+
 const PLUGINS: GroupVersionResource =
     GroupVersionResource::of("plugins.pilothouse.dev", "v1alpha1", "plugins");
 
@@ -46,6 +53,12 @@ pub(crate) async fn run(command: PluginCommand) -> Result<()> {
         }
         PluginCommand::Disable { common, name } => brake::disable(&common, &name),
         PluginCommand::Enable { common, name } => brake::enable(&common, &name),
+        PluginCommand::New {
+            kind, lang, path, ..
+        } => say(&new::run(kind, lang, &path)?),
+        PluginCommand::Build { project, .. } => {
+            say(&format!("{}\n", build::run(&project)?.display()))
+        }
         PluginCommand::Precompile { common } => precompile(&common).await,
     }
 }

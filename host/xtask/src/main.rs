@@ -47,7 +47,8 @@ fn main() -> Result<()> {
 
 fn fetch() -> Result<()> {
     tools::install_clients_and_servers()?;
-    tools::install_client_libraries()
+    tools::install_client_libraries()?;
+    tools::install_plugin_tools()
 }
 
 fn build() -> Result<()> {

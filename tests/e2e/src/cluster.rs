@@ -134,7 +134,7 @@ fn launch(directory: &Path, options: &ClusterOptions, etcd: Option<&Etcd>) -> Re
     Ok(process)
 }
 
-/// Compiled plugins are shared by all clusters of all tests; each file in it is complete when it is there.
-fn compiled_plugins() -> PathBuf {
+/// Where compiled plugins are kept, shared by all clusters of all tests; each file in it is complete when it is there.
+pub fn compiled_plugins() -> PathBuf {
     root().join("target/tmp/compiled-plugins")
 }

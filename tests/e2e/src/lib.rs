@@ -8,7 +8,7 @@ mod etcd;
 mod kubectl;
 mod process;
 
-pub use cluster::{Cluster, ClusterOptions};
+pub use cluster::{Cluster, ClusterOptions, compiled_plugins};
 pub use etcd::Etcd;
 pub use kubectl::Outcome;
 pub use process::{Process, component, pilothouse_command, root, tool, tools};

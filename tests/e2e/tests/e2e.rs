@@ -14,6 +14,8 @@ mod encryption;
 mod helm;
 #[path = "e2e/kinds.rs"]
 mod kinds;
+#[path = "e2e/languages.rs"]
+mod languages;
 #[path = "e2e/other_clients.rs"]
 mod other_clients;
 #[path = "e2e/plugins.rs"]
