@@ -95,6 +95,7 @@ impl PluginInstance {
         let state = self.store.data_mut();
         let running = Running::new(Arc::clone(&caller), call, state.budget.limits().wait_ms);
         state.caller = caller;
+        state.until = running.until;
         state.budget.refill();
         let slice = state.budget.next_slice();
         let output = state.budget.limits().output_bytes;

@@ -53,10 +53,10 @@ fn write_access(write: &Write) -> Access<'_> {
 }
 
 /// One write of many, already granted.
-async fn carry_out(caller: &Caller, write: Write) -> Result<Object, Status> {
+async fn carry_out(caller: &Caller, write: Write) -> Result<Bytes, pilothouse_api::Status> {
     let by = caller.as_plugin();
     let cluster = &caller.cluster;
-    let written = match write {
+    match write {
         Write::Create(Creation {
             of,
             namespace,
@@ -84,15 +84,14 @@ async fn carry_out(caller: &Caller, write: Write) -> Result<Object, Status> {
             let deleted = cluster.delete(by, &of, &namespace, &name, options).await;
             deleted.map(|()| Bytes::new())
         }
-    };
-    outward(written)
+    }
 }
 
-/// The caller, or out with the refusal.
+/// The caller with the access, or out with the refusal.
 macro_rules! granted {
     ($access:expr) => {
         match $access? {
-            Ok(caller) => caller,
+            Ok(granted) => granted,
             Err(status) => return Ok(Err(refusal(status))),
         }
     };
@@ -107,9 +106,8 @@ impl Host for HostState {
     ) -> Step<Result<Object, Status>> {
         let caller = granted!(self.access(access("get", &of, &name)));
         let by = caller.as_plugin();
-        Ok(outward(
-            caller.cluster.get(by, &of, &namespace, &name).await,
-        ))
+        let found = caller.cluster.get(by, &of, &namespace, &name);
+        Ok(outward(caller.in_time(found).await))
     }
 
     async fn get_live(
@@ -120,9 +118,8 @@ impl Host for HostState {
     ) -> Step<Result<Object, Status>> {
         let caller = granted!(self.access(access("get", &of, &name)));
         let by = caller.as_plugin();
-        Ok(outward(
-            caller.cluster.get_live(by, &of, &namespace, &name).await,
-        ))
+        let found = caller.cluster.get_live(by, &of, &namespace, &name);
+        Ok(outward(caller.in_time(found).await))
     }
 
     async fn list(
@@ -135,7 +132,7 @@ impl Host for HostState {
         let caller = granted!(self.access(access("list", &of, "")));
         let by = caller.as_plugin();
         let found = caller.cluster.list(by, &of, &namespace, &labels, &fields);
-        Ok(outward_list(found.await))
+        Ok(outward_list(caller.in_time(found).await))
     }
 
     async fn list_owned(
@@ -147,7 +144,7 @@ impl Host for HostState {
         let caller = granted!(self.access(access("list", &of, "")));
         let by = caller.as_plugin();
         let found = caller.cluster.list_owned(by, &of, &namespace, &owner_uid);
-        Ok(outward_list(found.await))
+        Ok(outward_list(caller.in_time(found).await))
     }
 
     async fn create(
@@ -159,7 +156,7 @@ impl Host for HostState {
         let caller = granted!(self.write_access(access("create", &of, "")).await);
         let by = caller.as_plugin();
         let written = caller.cluster.create(by, &of, &namespace, object.into());
-        Ok(outward(written.await))
+        Ok(outward(caller.in_time(written).await))
     }
 
     async fn update(
@@ -174,7 +171,7 @@ impl Host for HostState {
         let written = caller
             .cluster
             .update(by, &of, &namespace, &name, object.into());
-        Ok(outward(written.await))
+        Ok(outward(caller.in_time(written).await))
     }
 
     async fn update_status(
@@ -191,7 +188,7 @@ impl Host for HostState {
         let written = caller
             .cluster
             .update_status(by, &of, &namespace, &name, object.into());
-        Ok(outward(written.await))
+        Ok(outward(caller.in_time(written).await))
     }
 
     async fn update_subresource(
@@ -209,7 +206,7 @@ impl Host for HostState {
         let cluster = &caller.cluster;
         let object = Bytes::from(object);
         let written = cluster.update_subresource(by, &of, &namespace, &name, &subresource, object);
-        Ok(outward(written.await))
+        Ok(outward(caller.in_time(written).await))
     }
 
     async fn patch(
@@ -230,7 +227,7 @@ impl Host for HostState {
             caller
                 .cluster
                 .patch(by, &of, &namespace, &name, &subresource, patch_type, patch);
-        Ok(outward(written.await))
+        Ok(outward(caller.in_time(written).await))
     }
 
     async fn delete(
@@ -243,7 +240,7 @@ impl Host for HostState {
         let caller = granted!(self.write_access(access("delete", &of, &name)).await);
         let by = caller.as_plugin();
         let deleted = caller.cluster.delete(by, &of, &namespace, &name, options);
-        Ok(deleted.await.map_err(refusal))
+        Ok(caller.in_time(deleted).await.map_err(refusal))
     }
 
     async fn delete_collection(
@@ -258,7 +255,7 @@ impl Host for HostState {
         let by = caller.as_plugin();
         let cluster = &caller.cluster;
         let deleted = cluster.delete_collection(by, &of, &namespace, &labels, &fields, options);
-        Ok(deleted.await.map_err(refusal))
+        Ok(caller.in_time(deleted).await.map_err(refusal))
     }
 
     async fn create_subresource(
@@ -276,7 +273,7 @@ impl Host for HostState {
         let cluster = &caller.cluster;
         let object = Bytes::from(object);
         let written = cluster.create_subresource(by, &of, &namespace, &name, &subresource, object);
-        Ok(outward(written.await))
+        Ok(outward(caller.in_time(written).await))
     }
 
     async fn write_all(&mut self, writes: Vec<Write>) -> Step<Vec<Result<Object, Status>>> {
@@ -285,13 +282,13 @@ impl Host for HostState {
             let granted = self.write_access(write_access(&write)).await?;
             pending.push(async move {
                 match granted {
-                    Ok(caller) => carry_out(&caller, write).await,
-                    Err(status) => Err(refusal(status)),
+                    Ok(caller) => caller.in_time(carry_out(&caller, write)).await,
+                    Err(status) => Err(status),
                 }
             });
         }
         let answers = stream::iter(pending).buffered(SIDE_BY_SIDE);
-        Ok(answers.collect().await)
+        Ok(answers.map(outward).collect().await)
     }
 
     /// Events need no capability: the host writes them, aggregated, in the plugin's name.

@@ -1,8 +1,9 @@
 //! The data of a plugin's `wasmtime::Store`: who is called now, what is left of its limits, and its WASI world.
 
-use std::{sync::Arc, time::Duration};
+use std::{ops::Deref, sync::Arc, time::Duration};
 
 use pilothouse_api::Status;
+use tokio::time::{Instant, timeout};
 use wasmtime::component::ResourceTable;
 use wasmtime_wasi::{WasiCtx, WasiCtxView, WasiView};
 
@@ -36,6 +37,8 @@ pub(crate) struct Caller {
 pub struct HostState {
     pub(crate) caller: Arc<Caller>,
     pub(crate) budget: Budget,
+    /// When the call under way is up.
+    pub(crate) until: Instant,
     pub(super) wasi: WasiCtx,
     stderr: wasi::LogStream,
     pub(super) table: ResourceTable,
@@ -49,6 +52,7 @@ impl HostState {
             wasi,
             stderr,
             table: ResourceTable::new(),
+            until: Instant::now(),
             budget,
             caller,
         }
@@ -58,11 +62,14 @@ impl HostState {
     pub(super) fn access(
         &mut self,
         access: Access<'_>,
-    ) -> wasmtime::Result<Result<Arc<Caller>, Status>> {
+    ) -> wasmtime::Result<Result<Granted, Status>> {
         self.budget.host_call()?;
         let caller = Arc::clone(&self.caller);
         Ok(match caller.capabilities.allow(access) {
-            true => Ok(caller),
+            true => Ok(Granted {
+                caller,
+                until: self.until,
+            }),
             false => {
                 let status = forbidden(&caller.name, access);
                 caller.cluster.refused(caller.as_plugin(), &status);
@@ -75,9 +82,9 @@ impl HostState {
     pub(super) async fn write_access(
         &mut self,
         access: Access<'_>,
-    ) -> wasmtime::Result<Result<Arc<Caller>, Status>> {
+    ) -> wasmtime::Result<Result<Granted, Status>> {
         let caller = match self.access(access)? {
-            Ok(caller) => caller,
+            Ok(granted) => granted,
             Err(status) => return Ok(Err(status)),
         };
         let per_second = self.budget.limits().writes_per_second;
@@ -98,6 +105,43 @@ impl HostState {
     pub(super) fn free(&mut self) -> wasmtime::Result<&Arc<Caller>> {
         self.budget.host_call()?;
         Ok(&self.caller)
+    }
+}
+
+/// An access that the capabilities allow.
+pub(super) struct Granted {
+    caller: Arc<Caller>,
+    until: Instant,
+}
+
+/// What a guest keeps of its time, as a part of what is left, to say that the cluster did not answer.
+const LAST_WORDS: u32 = 10;
+
+impl Granted {
+    /// Waits for the cluster, but not until the call's own time is up: a cluster that hangs is no failure of the plugin, which
+    /// hears of it in time to refuse.
+    pub(super) async fn in_time<T>(
+        &self,
+        answer: impl Future<Output = Result<T, Status>>,
+    ) -> Result<T, Status> {
+        let left = self.until.saturating_duration_since(Instant::now());
+        let patience = left - left / LAST_WORDS;
+        match timeout(patience, answer).await {
+            Ok(answer) => answer,
+            Err(_) => Err(Status::new(
+                504,
+                "Timeout",
+                format!("the API server has not answered the plugin in {patience:.1?}"),
+            )),
+        }
+    }
+}
+
+impl Deref for Granted {
+    type Target = Caller;
+
+    fn deref(&self) -> &Caller {
+        &self.caller
     }
 }
 
