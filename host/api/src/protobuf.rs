@@ -11,6 +11,8 @@ pub(crate) mod put;
 mod tests;
 pub(crate) mod wire;
 
+use std::borrow::Cow;
+
 use base64::{Engine, engine::general_purpose::STANDARD};
 use serde_json::{Map, Value, json};
 
@@ -53,25 +55,64 @@ pub fn to_json(body: &[u8]) -> Result<Vec<u8>> {
     Ok(object.to_string().into_bytes())
 }
 
-/// Reads `runtime.Unknown` behind the magic bytes: 1 is apiVersion and kind, 2 the object.
-fn envelope(body: &[u8], depth: usize) -> Result<Value> {
-    let unknown = body.strip_prefix(MAGIC).ok_or(ProtobufError::NoMagic)?;
-    let (mut api_version, mut kind, mut raw) = (String::new(), String::new(), &[][..]);
-    for field in Fields::new(unknown) {
-        match field? {
-            (1, payload) => {
-                for field in Fields::new(payload.bytes()?) {
-                    match field? {
-                        (1, payload) => api_version = payload.text()?.to_owned(),
-                        (2, payload) => kind = payload.text()?.to_owned(),
-                        _ => {}
+/// A stored value as JSON, which most are already; upstream's API server stores protobuf unless told otherwise.
+pub fn stored_as_json(value: &[u8]) -> Result<Cow<'_, [u8]>> {
+    match value.starts_with(MAGIC) {
+        true => to_json(value).map(Cow::Owned),
+        false => Ok(Cow::Borrowed(value)),
+    }
+}
+
+/// `runtime.Unknown`: 1 is apiVersion and kind, 2 the object.
+#[derive(Default)]
+struct Unknown<'a> {
+    api_version: String,
+    kind: String,
+    raw: &'a [u8],
+}
+
+impl<'a> Unknown<'a> {
+    /// Reads what stands behind the magic bytes.
+    fn read(body: &'a [u8]) -> Result<Self> {
+        let bytes = body.strip_prefix(MAGIC).ok_or(ProtobufError::NoMagic)?;
+        let mut unknown = Self::default();
+        for field in Fields::new(bytes) {
+            match field? {
+                (1, payload) => {
+                    for field in Fields::new(payload.bytes()?) {
+                        match field? {
+                            (1, payload) => unknown.api_version = payload.text()?.to_owned(),
+                            (2, payload) => unknown.kind = payload.text()?.to_owned(),
+                            _ => {}
+                        }
                     }
                 }
+                (2, payload) => unknown.raw = payload.bytes()?,
+                _ => {}
             }
-            (2, payload) => raw = payload.bytes()?,
+        }
+        Ok(unknown)
+    }
+}
+
+/// A text or bytes of a body's object, by its field number, for kinds that are not published and have no JSON form here.
+pub fn raw_field(body: &[u8], number: u32) -> Result<&[u8]> {
+    let mut found = &[][..];
+    for field in Fields::new(Unknown::read(body)?.raw) {
+        match field? {
+            (at, payload) if at == number => found = payload.bytes()?,
             _ => {}
         }
     }
+    Ok(found)
+}
+
+fn envelope(body: &[u8], depth: usize) -> Result<Value> {
+    let Unknown {
+        api_version,
+        kind,
+        raw,
+    } = Unknown::read(body)?;
     let Some(schema) = schema_of(&api_version, &kind) else {
         return Err(ProtobufError::UnknownKind { api_version, kind });
     };

@@ -143,6 +143,11 @@ impl Resource {
         stored: &Bytes,
         revision: Revision,
     ) -> Result<(AnyObject, Bytes), Status> {
+        let json = protobuf::stored_as_json(stored).map_err(Status::internal)?;
+        let stored = &match json {
+            Cow::Borrowed(_) => stored.clone(),
+            Cow::Owned(json) => json.into(),
+        };
         let (plain, managed) = apply::split(stored);
         let plain = match (self.strategy.conversion(), plain) {
             (Some(conversion), plain) => (conversion.from_stored)(&plain)?.into(),

@@ -10,7 +10,7 @@ use serde::{
 use serde_json::value::RawValue;
 
 use super::{Header, Object, OwnerReference, Revision};
-use crate::{resource::SelectableField, status::Status};
+use crate::{protobuf, resource::SelectableField, status::Status};
 
 #[derive(Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
@@ -116,16 +116,15 @@ impl Object {
 
 impl Object {
     /// From a stored document, which is given its `resourceVersion`: one that it carries is replaced. `fields` are the
-    /// kind's selectable fields. White space around the document is dropped.
+    /// kind's selectable fields. White space around the document is dropped. Protobuf, which another API server may have
+    /// stored, becomes JSON.
     pub fn from_stored(
         value: &[u8],
         revision: Revision,
         fields: &[impl AsRef<str>],
     ) -> Result<Self, serde_json::Error> {
+        let value = protobuf::stored_as_json(value).map_err(serde_json::Error::custom)?;
         let json = value.trim_ascii();
-        if json.starts_with(b"k8s\0") {
-            return Err(serde_json::Error::custom("the value is protobuf, not JSON"));
-        }
         let document = Document::read(json, fields)?;
         let metadata = document
             .metadata

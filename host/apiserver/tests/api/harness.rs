@@ -141,6 +141,11 @@ impl Api {
         }
     }
 
+    /// What the server keeps everything in.
+    pub(crate) fn storage(&self) -> &dyn Storage {
+        &*self.storage
+    }
+
     /// Stops the server and starts another one on the same directory.
     pub(crate) async fn restart(self) -> Self {
         Self::on(self.stop().await, Arc::new(NoAdmission), |_| ()).await

@@ -3,6 +3,7 @@
 use http_body_util::BodyExt;
 use pilothouse_api::protobuf;
 use pilothouse_client::{Body, UserInfo};
+use pilothouse_storage::{Lease, Revision, Txn};
 use serde_json::{Value, json};
 
 use crate::harness::{Answer, Api, MAPS, PODS, config_map, pod};
@@ -304,4 +305,40 @@ async fn a_watch_that_cannot_begin_says_so_in_protobuf() {
         ("ERROR", &json!("Status"), &json!(410), &json!("Expired"))
     );
     assert_eq!(events.next().await, None);
+}
+
+/// An API server of Kubernetes on the same etcd stores protobuf unless told otherwise.
+#[tokio::test]
+async fn what_another_server_stored_in_protobuf_is_served_and_becomes_json() {
+    let api = Api::start().await;
+    let mut map = config_map("foreign", "1");
+    map["metadata"]["uid"] = json!("7f3a0d3e-0000-4000-8000-000000000001");
+    map["metadata"]["namespace"] = json!("default");
+    map["metadata"]["creationTimestamp"] = json!("2026-01-01T00:00:00Z");
+    let body = protobuf::from_json(map.to_string().as_bytes()).unwrap();
+    let key = "/registry/configmaps/default/foreign";
+    let put = Txn::put_if(key, Revision(0), body.into(), Lease::default());
+    let mut watch = api.watch(&format!("{MAPS}?watch=1"), &[]).await;
+    let written = api.storage().txn(put).await.unwrap().revision.to_string();
+    let (kind, _) = watch.event().await;
+    assert_eq!(kind, "ADDED");
+
+    let path = format!("{MAPS}/foreign");
+    map["metadata"]["resourceVersion"] = json!(written);
+    assert_eq!(api.get(&path).await.expect(200), map);
+    api.post(MAPS, config_map("later", "1")).await.expect(201);
+    let past = format!("{MAPS}?resourceVersion={written}&resourceVersionMatch=Exact");
+    let past = api.get(&past).await.expect(200);
+    assert_eq!(past["items"][0]["data"], map["data"]);
+
+    let patch = json!({ "data": { "more": "2" } });
+    let kind = "application/merge-patch+json";
+    let patched = api.patch(&path, kind, patch).await.expect(200);
+    assert_eq!(patched["data"]["more"], "2");
+    assert_eq!(patched["metadata"]["uid"], map["metadata"]["uid"]);
+    let stored = api.storage().get(key, None).await.unwrap().kv.unwrap();
+    assert!(
+        stored.value.starts_with(b"{"),
+        "JSON from the first write on"
+    );
 }
