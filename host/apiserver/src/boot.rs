@@ -21,11 +21,14 @@ use crate::{
 
 /// Who owns what the server makes by itself, as in Kubernetes.
 const FIELD_MANAGER: &str = "kube-apiserver";
+/// The Service under which API servers are reached from within the cluster.
+pub(crate) const NAMESPACE: &str = "default";
+pub(crate) const SERVICE: &str = "kubernetes";
 /// The server acts on itself under this name.
 const USER: &str = "system:apiserver";
 
-/// Namespaces, priority classes, what is served, and the `kubernetes` service with its range and endpoints. `public` is where the server is reached; on the
-/// loopback the service has no endpoints.
+/// Namespaces, priority classes, what is served, and the `kubernetes` service with its range. `public` is where the server is
+/// reached.
 pub(crate) async fn make_first_objects(
     registry: &Registry,
     public: SocketAddr,
@@ -83,7 +86,7 @@ pub(crate) async fn make_first_objects(
     let service = json!({
         "apiVersion": "v1",
         "kind": "Service",
-        "metadata": { "name": "kubernetes", "namespace": "default", "labels": labels },
+        "metadata": { "name": SERVICE, "namespace": NAMESPACE, "labels": labels },
         "spec": {
             "clusterIP": service_ip,
             "clusterIPs": [service_ip],
@@ -97,54 +100,9 @@ pub(crate) async fn make_first_objects(
     make(
         registry,
         ("", "v1", "services"),
-        ("default", "kubernetes"),
+        (NAMESPACE, SERVICE),
         &service,
         false,
-    )
-    .await?;
-    if public.ip().is_loopback() {
-        return Ok(()); // reached from this machine only: there is no address that an endpoint may have
-    }
-    let address_type = if public.is_ipv4() { "IPv4" } else { "IPv6" };
-    let endpoints = json!({
-        "apiVersion": "v1",
-        "kind": "Endpoints",
-        "metadata": {
-            "name": "kubernetes",
-            "namespace": "default",
-            "labels": { "endpointslice.kubernetes.io/skip-mirror": "true" },
-        },
-        "subsets": [{
-            "addresses": [{ "ip": public.ip() }],
-            "ports": [{ "name": "https", "port": public.port(), "protocol": "TCP" }],
-        }],
-    });
-    make(
-        registry,
-        ("", "v1", "endpoints"),
-        ("default", "kubernetes"),
-        &endpoints,
-        true,
-    )
-    .await?;
-    let slice = json!({
-        "apiVersion": "discovery.k8s.io/v1",
-        "kind": "EndpointSlice",
-        "metadata": {
-            "name": "kubernetes",
-            "namespace": "default",
-            "labels": { "kubernetes.io/service-name": "kubernetes" },
-        },
-        "addressType": address_type,
-        "endpoints": [{ "addresses": [public.ip()], "conditions": { "ready": true } }],
-        "ports": [{ "name": "https", "port": public.port(), "protocol": "TCP" }],
-    });
-    make(
-        registry,
-        ("discovery.k8s.io", "v1", "endpointslices"),
-        ("default", "kubernetes"),
-        &slice,
-        true,
     )
     .await
 }
@@ -217,7 +175,7 @@ async fn make_service_cidr(registry: &Registry, ranges: &[ClusterIpRange]) -> Re
 }
 
 /// Creates an object unless it is there; `refresh` brings one that is there up to date. Kinds that are not served are left out.
-async fn make(
+pub(crate) async fn make(
     registry: &Registry,
     (group, version, resource): (&str, &str, &str),
     (namespace, name): (&str, &str),

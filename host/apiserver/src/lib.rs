@@ -11,6 +11,7 @@ mod filters;
 mod flow_control;
 mod handlers;
 mod kubeconfig;
+mod kubernetes_endpoints;
 mod metrics;
 mod negotiation;
 mod openapi;

@@ -18,6 +18,8 @@ use prometheus_client::{
     registry::Registry as Exposed,
 };
 
+use pilothouse_storage::Size;
+
 use crate::{
     body::content_type, query::Query, registry::Registry, request_info::RequestInfo, state::State,
 };
@@ -182,6 +184,7 @@ pub(crate) struct Metrics {
     watch_events: Family<Watched, Counter>,
     objects: Family<Kept, Gauge>,
     storage_writable: Gauge,
+    storage: StorageSize,
     pub(crate) handshake_errors: Counter,
 }
 
@@ -214,6 +217,7 @@ impl Metrics {
             watch_events: Family::default(),
             objects: Family::default(),
             storage_writable: Gauge::default(),
+            storage: StorageSize::default(),
             handshake_errors: Counter::default(),
         };
         metrics.expose(now);
@@ -257,6 +261,7 @@ impl Metrics {
             "Stored objects by resource",
             self.objects.clone(),
         );
+        self.storage.expose(exposed);
         exposed.register(
             "pilothouse_storage_writable",
             "Whether storage takes writes; 0 while its disk or quota is full or damage was found",
@@ -330,10 +335,14 @@ impl Metrics {
     pub(crate) async fn text(
         &self,
         registry: &Registry,
+        size: Option<&Size>,
         form: Form,
     ) -> Result<String, std::fmt::Error> {
         let writable = registry.writable().await.is_ok();
         self.storage_writable.set(i64::from(writable));
+        if let Some(size) = size {
+            self.storage.set(size);
+        }
         for resource in registry.resources() {
             if resource.strategy.conversion().is_some() {
                 continue; // counted where it is kept
@@ -346,6 +355,64 @@ impl Metrics {
             self.objects.get_or_create(&kept).set(count);
         }
         exposition::text(&self.exposed, &self.others.lock(), form)
+    }
+}
+
+/// How much storage takes, and whether it calls for help.
+#[derive(Default)]
+struct StorageSize {
+    on_disk: Family<StorageCluster, Gauge>,
+    in_use: Family<StorageCluster, Gauge>,
+    quota: Family<StorageCluster, Gauge>,
+    alarms: Family<StorageCluster, Gauge>,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct StorageCluster {
+    storage_cluster_id: &'static str,
+}
+
+impl StorageSize {
+    fn expose(&self, exposed: &mut Exposed) {
+        exposed.register(
+            "apiserver_storage_size_bytes",
+            "What storage takes on disk",
+            self.on_disk.clone(),
+        );
+        exposed.register(
+            "pilothouse_storage_in_use_bytes",
+            "What storage would take on disk without what compaction has freed",
+            self.in_use.clone(),
+        );
+        exposed.register(
+            "pilothouse_storage_quota_bytes",
+            "What storage may take on disk before it refuses writes; 0: it does not say",
+            self.quota.clone(),
+        );
+        exposed.register(
+            "pilothouse_storage_alarms",
+            "Alarms that etcd has raised and nobody has disarmed",
+            self.alarms.clone(),
+        );
+    }
+
+    /// An engine that does not know its size has none.
+    fn set(&self, size: &Size) {
+        if *size == Size::default() {
+            return;
+        }
+        let cluster = StorageCluster {
+            storage_cluster_id: "etcd-0", // as upstream counts them
+        };
+        for (gauge, number) in [
+            (&self.on_disk, size.on_disk),
+            (&self.in_use, size.in_use),
+            (&self.quota, size.quota.unwrap_or(0)),
+            (&self.alarms, size.alarms.len() as u64),
+        ] {
+            let number = i64::try_from(number).unwrap_or(i64::MAX);
+            gauge.get_or_create(&cluster).set(number);
+        }
     }
 }
 

@@ -168,6 +168,14 @@ impl ApiServerOptions {
         SocketAddr::new(self.bind_address, self.secure_port)
     }
 
+    /// The address that is reached from this machine at least.
+    pub(crate) fn reached_at(&self) -> IpAddr {
+        match self.bind_address.is_unspecified() {
+            true => self.public_ip(),
+            false => self.bind_address,
+        }
+    }
+
     /// The address to tell others.
     pub(crate) fn public_ip(&self) -> IpAddr {
         match (self.advertise_address, self.bind_address) {

@@ -12,6 +12,7 @@ pub mod printing;
 pub mod strategy;
 
 mod binding;
+mod claims;
 mod converted;
 mod create;
 mod delete;
@@ -69,6 +70,9 @@ pub struct Resource {
 /// What 409 says when somebody else wrote first.
 const OBJECT_MODIFIED: &str =
     "the object has been modified; please apply your changes to the latest version and try again";
+
+/// How long a health check waits for storage, as upstream's do.
+const HEALTH_WAIT: Duration = Duration::from_secs(2);
 
 /// Resources whose objects a user's admission plugin must not be able to block.
 const EXEMPT_RESOURCES: [(&str, &str); 4] = [
@@ -311,7 +315,12 @@ impl Registry {
 
     /// Whether storage takes writes.
     pub(crate) async fn writable(&self) -> Result<(), StorageError> {
-        self.storage.health().await
+        match tokio::time::timeout(HEALTH_WAIT, self.storage.health()).await {
+            Ok(health) => health,
+            Err(_) => Err(StorageError::Unavailable(format!(
+                "no answer in {HEALTH_WAIT:?}"
+            ))),
+        }
     }
 
     /// Whether storage lives; a full or damaged disk is not healed by a restart, and reads go on.

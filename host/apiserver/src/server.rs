@@ -20,13 +20,12 @@ use hyper_util::{
         graceful::{GracefulShutdown, Watcher},
     },
 };
-use k8s_openapi::api::core::v1::Service;
-use pilothouse_api::{Kind, Status};
+use pilothouse_api::Status;
 use pilothouse_client::UserInfo;
 use pilothouse_storage::{Storage, StorageError};
 use tokio::{
     net::{TcpListener, TcpStream},
-    task::JoinHandle,
+    task::{AbortHandle, JoinHandle},
 };
 use tokio_rustls::{TlsAcceptor, server::TlsStream};
 use tokio_util::sync::CancellationToken;
@@ -43,11 +42,16 @@ use crate::{
     },
     flow_control::FlowControl,
     kubeconfig,
+    kubernetes_endpoints::KubernetesEndpoints,
     metrics::Metrics,
     openapi,
     options::ApiServerOptions,
     pki::{Pki, PkiError},
-    registry::{Registry, allocation::Allocators, errors, kinds},
+    registry::{
+        Registry,
+        allocation::{self, Allocators, Repair},
+        kinds,
+    },
     service_account_tokens::{Tokens, secrets::TokenSecrets},
     state::State,
     tls,
@@ -102,6 +106,9 @@ pub struct RunningServer {
     kubeconfig: PathBuf,
     accepting: JoinHandle<GracefulShutdown>,
     shutdown_delay: Duration,
+    /// Tasks that work on what is stored.
+    keepers: Vec<AbortHandle>,
+    endpoints: Option<Arc<KubernetesEndpoints>>,
     shutdown_grace: Duration,
 }
 
@@ -131,7 +138,12 @@ impl ApiServer {
         let service_ip = allocators.kubernetes_service_ip().ok_or_else(|| {
             StartError::Options("--service-cluster-ip-range must not be empty".to_owned())
         })?;
-        let addresses = [public_ip, Ipv4Addr::LOCALHOST.into(), service_ip];
+        let addresses = [
+            public_ip,
+            options.reached_at(),
+            Ipv4Addr::LOCALHOST.into(),
+            service_ip,
+        ];
         let pki = Pki::load_or_make(&options.data_dir.join("pki"), &addresses)?;
         let acceptor = TlsAcceptor::from(Arc::new(tls::server_config(&options, &pki)?));
         let service_accounts = options.service_accounts.clone();
@@ -145,7 +157,10 @@ impl ApiServer {
         let listener = TcpListener::bind(address).await.map_err(listen_error)?;
         let address = listener.local_addr().map_err(listen_error)?;
         let public = SocketAddr::new(public_ip, address.port());
-        let url = format!("https://{public}");
+        let url = format!(
+            "https://{}",
+            SocketAddr::new(options.reached_at(), address.port())
+        );
         let kubeconfig = options.data_dir.join("admin.kubeconfig");
         kubeconfig::write_admin(&kubeconfig, &url, &pki)?;
 
@@ -164,7 +179,7 @@ impl ApiServer {
             authenticator.read_token_file(path)?;
         }
         registry.ready(CACHES_FILL).await?;
-        adopt_services(&registry, &allocators)?;
+        let mut keepers = keep_allocators(&registry, &allocators).await?;
         let state = Arc::new(State {
             discovery: Discovery::new(&registry, &public.to_string()),
             openapi: openapi::describe(&registry),
@@ -181,11 +196,15 @@ impl ApiServer {
             stopping: CancellationToken::new(),
         });
         connect(InProcess::new(state.clone()));
+        let endpoints = KubernetesEndpoints::new(registry.clone(), public);
         match registry.writable().await {
             Err(StorageError::ReadOnly(why)) => {
                 tracing::warn!(why, "nothing is made at this start")
             }
             _ => boot::make_first_objects(&registry, public, service_ip, ranges).await?,
+        }
+        if let Some(endpoints) = &endpoints {
+            keepers.push(endpoints.clone().begin().await);
         }
         let flow_control = state.flow_control.clone();
         flow_control.begin(&registry).await?;
@@ -206,6 +225,8 @@ impl ApiServer {
             kubeconfig,
             accepting,
             shutdown_delay: options.shutdown_delay,
+            keepers,
+            endpoints,
             shutdown_grace: options.shutdown_grace,
         })
     }
@@ -251,6 +272,12 @@ impl RunningServer {
     /// grace period. Whoever still has a connection then loses it.
     pub async fn shutdown(self) {
         self.leave();
+        for keeper in &self.keepers {
+            keeper.abort();
+        }
+        if let Some(endpoints) = &self.endpoints {
+            endpoints.leave().await;
+        }
         if !self.shutdown_delay.is_zero() {
             tokio::time::sleep(self.shutdown_delay).await;
         }
@@ -269,16 +296,21 @@ impl RunningServer {
     }
 }
 
-/// Takes the numbers out of the pools that stored Services hold.
-fn adopt_services(registry: &Registry, allocators: &Allocators) -> Result<(), Status> {
+/// Takes the numbers out of the pools that stored Services hold, now and from now on, and makes their claims match.
+async fn keep_allocators(
+    registry: &Arc<Registry>,
+    allocators: &Arc<Allocators>,
+) -> Result<Vec<AbortHandle>, Status> {
     let Some(services) = registry.resource("", "v1", "services") else {
-        return Ok(());
+        return Ok(Vec::new());
     };
-    let stored = services.cache.list(None).map_err(errors::from_cache)?;
-    for service in stored.iter() {
-        allocators.adopt(&Service::decode(&service.bytes)?);
+    let following = allocation::follow(services.cache.clone(), allocators.clone())?;
+    let mut repair = Repair::new(registry.clone(), allocators.clone());
+    if let Err(status) = repair.round().await {
+        // such as a full disk, on which reads go on
+        tracing::warn!(%status, "the claims of Services on numbers are not repaired now");
     }
-    Ok(())
+    Ok(vec![following, tokio::spawn(repair.run()).abort_handle()])
 }
 
 /// Accepts until told to stop.

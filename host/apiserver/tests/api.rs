@@ -37,6 +37,8 @@ mod reviews;
 mod serving;
 #[path = "api/snapshots.rs"]
 mod snapshots;
+#[path = "api/several.rs"]
+mod several;
 #[path = "api/storage_trouble.rs"]
 mod storage_trouble;
 #[path = "api/tls.rs"]

@@ -2,9 +2,13 @@
 
 use std::{sync::Arc, time::Duration};
 
+use async_trait::async_trait;
+use bytes::Bytes;
+use pilothouse_api::Status;
 use pilothouse_plugin::{
     CallError, Clock, Engine, EngineConfig, Limit, Limits, Revision, Settings,
     admission::{MutateAnswer, Trial},
+    cluster::{CallingPlugin, Cluster, GroupVersionResource},
     contract::SampleCluster,
     manifest::ObjectNeed,
     testing,
@@ -114,6 +118,42 @@ async fn a_callers_deadline_is_not_held_against_the_plugin() {
         "{error}"
     );
     assert_eq!(error.cause(), None);
+}
+
+/// Takes every write and never answers.
+struct Hanging;
+
+#[async_trait]
+impl Cluster for Hanging {
+    async fn create(
+        &self,
+        _: CallingPlugin<'_>,
+        _: &GroupVersionResource,
+        _: &str,
+        _: Bytes,
+    ) -> Result<Bytes, Status> {
+        std::future::pending().await
+    }
+}
+
+#[tokio::test]
+async fn a_cluster_that_hangs_is_not_held_against_the_plugin() {
+    let settings = Settings {
+        config: Some(json!({ "behaviour": "write-always" })),
+        limits: Limits {
+            wait_ms: 500,
+            ..Limits::default()
+        },
+        ..Settings::default()
+    };
+    let engine = Engine::new(EngineConfig::default()).unwrap();
+    let wasm = testing::component("bad-admission");
+    let revision = Revision::load(&engine, "bad", &wasm, settings, Arc::new(Hanging)).await;
+    let revision = Arc::new(revision.unwrap());
+    let mut trial = Trial::new(&revision, 0, ObjectNeed::Full);
+    let request = testing::pod_request(&testing::pod());
+    let denial = trial.mutate(&request).await.unwrap().unwrap_err();
+    assert_eq!((denial.code, denial.reason.as_str()), (504, "Timeout"));
 }
 
 #[tokio::test]

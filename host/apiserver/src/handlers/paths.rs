@@ -1,6 +1,6 @@
 //! What is no resource: discovery, version, health, metrics, OpenAPI.
 
-use std::sync::Arc;
+use std::{sync::Arc, time::Duration};
 
 use bytes::Bytes;
 use http::{HeaderValue, Method, Response, header};
@@ -72,7 +72,7 @@ pub(crate) async fn handle(state: &Arc<State>, request: &Request<'_>) -> Respons
         KEY_SET_PATH if state.tokens.configuration("").is_some() => {
             of_issuer("application/jwk-set+json", &state.tokens.key_set())
         }
-        "/metrics" => match state.metrics.text(&state.registry, Form::of(headers)).await {
+        "/metrics" => match metrics(state, Form::of(headers)).await {
             Ok(text) => response::response(200, Form::of(headers).content_type(), text),
             Err(error) => status_response(&Status::internal(error), Negotiated::default(), headers),
         },
@@ -86,6 +86,17 @@ fn of_issuer(media: &'static str, document: &Value) -> Response<Body> {
     let hour = HeaderValue::from_static("public, max-age=3600");
     response.headers_mut().insert(header::CACHE_CONTROL, hour);
     response
+}
+
+/// How long a scrape waits for storage to say how large it is; without an answer the figures stay as they were.
+const SIZE_WAIT: Duration = Duration::from_secs(1);
+
+async fn metrics(state: &State, form: Form) -> Result<String, std::fmt::Error> {
+    let size = state.registry.storage.size();
+    let size = tokio::time::timeout(SIZE_WAIT, size).await;
+    let size = size.ok().and_then(Result::ok);
+    let text = state.metrics.text(&state.registry, size.as_ref(), form);
+    text.await
 }
 
 /// The paths that `GET /` lists.

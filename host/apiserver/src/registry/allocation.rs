@@ -1,26 +1,44 @@
 //! Numbers that no two Services share: cluster IPs and node ports.
 //!
-//! Invariants: a number is free, or taken by a reservation under way, or held by a stored Service; what is stored is the truth,
-//! and [`Allocators::adopt`] rebuilds the rest from it at start. All of this is kept within one process: as soon as several
-//! API servers share one etcd, the numbers have to be claimed there.
+//! Whose a number is, storage says: of an address its IPAddress object, of a port its bit in one bitmap. Both are written in
+//! the transaction that writes the Service, so they hold among all API servers of an etcd, upstream's among them. The pools here
+//! are what this process knows of it, so that it seldom asks for what is taken; [`follow`] keeps them up to date.
 //!
-//! Lock order: each pool has one lock, held for one operation; no two are held together.
+//! Lock order: `Allocators::turn`, awaited and held for one write of node ports; then a pool's lock, held for one operation, no
+//! two together.
 
 mod cluster_ips;
+mod follow;
+mod ip_addresses;
 mod pool;
+mod port_range;
+mod repair;
 #[cfg(test)]
 mod tests;
 
-use std::{collections::BTreeSet, net::IpAddr, ops::RangeInclusive, sync::Arc};
+use std::{
+    collections::{BTreeSet, HashMap},
+    net::IpAddr,
+    ops::RangeInclusive,
+    sync::Arc,
+};
 
 use k8s_openapi::api::core::v1::Service;
+use pilothouse_api::Revision;
+use pilothouse_storage::{BoxFuture, KeyValue, Storage};
+use tokio::sync::{Mutex, OwnedMutexGuard};
 
 use cluster_ips::ClusterIps;
 pub use cluster_ips::{ClusterIpRange, RangeError};
+pub(crate) use follow::follow;
+use ip_addresses::Parent;
 use pool::Pool;
 pub(super) use pool::Refusal;
+use port_range::PortRange;
+pub(crate) use repair::Repair;
 
-use super::strategy::Reservation;
+use super::claims::{ClaimError, Claims, Reservation};
+use crate::environment::Environment;
 
 /// `10.96.0.0/16`.
 pub const DEFAULT_CLUSTER_IP_RANGE: &str = "10.96.0.0/16";
@@ -32,6 +50,9 @@ pub struct Allocators {
     /// One for each family; the first is the default.
     cluster_ips: Vec<ClusterIps>,
     node_ports: Pool,
+    port_range: RangeInclusive<u16>,
+    /// Who writes the bitmap of ports now: of writers at the same time all but one would have to begin again.
+    turn: Arc<Mutex<()>>,
 }
 
 impl Allocators {
@@ -41,19 +62,24 @@ impl Allocators {
         Arc::new(Self {
             cluster_ips: ranges.iter().map(ClusterIps::new).collect(),
             node_ports: Pool::new(first, last, 32, (16, 128)),
+            port_range: node_ports,
+            turn: Arc::default(),
         })
     }
 
     /// Marks what a stored Service holds; for the start, before the first request.
     pub fn adopt(&self, service: &Service) {
-        let held = Held::of(service);
-        for ip in held.ips {
-            if let Some(pool) = self.pool_of(ip) {
-                pool.adopt(ip);
+        self.mark(&Held::of(service));
+    }
+
+    fn mark(&self, held: &Held) {
+        for ip in &held.ips {
+            if let Some(pool) = self.pool_of(*ip) {
+                pool.adopt(*ip);
             }
         }
-        for port in held.ports {
-            self.node_ports.adopt(port.into());
+        for port in &held.ports {
+            self.node_ports.adopt((*port).into());
         }
     }
 
@@ -67,9 +93,11 @@ impl Allocators {
         self.cluster_ips.iter().map(ClusterIps::family)
     }
 
-    /// Gives back what a deleted Service held.
-    pub(super) fn release(&self, service: &Service) {
-        self.give_back(&Held::of(service));
+    /// What gives back all that a Service holds which is being deleted.
+    pub(super) fn release(self: &Arc<Self>, service: &Service) -> Transaction {
+        let mut transaction = self.begin(false);
+        transaction.obsolete = Held::of(service);
+        transaction
     }
 
     /// Begins a reservation; what `old` holds and the stored object will not hold any more is given back on commit.
@@ -79,6 +107,10 @@ impl Allocators {
             fresh: Held::default(),
             obsolete: Held::default(),
             keep: !dry_run,
+            owner: Parent::default(),
+            left_over: HashMap::new(),
+            lost: false,
+            turn: None,
         }
     }
 
@@ -138,6 +170,13 @@ pub(super) struct Transaction {
     obsolete: Held,
     /// Whether a commit keeps anything: not in a dry run.
     keep: bool,
+    /// The Service that this is for.
+    owner: Parent,
+    /// Addresses whose object names this Service though it is not stored, with that object's revision.
+    left_over: HashMap<IpAddr, Revision>,
+    /// Somebody else has one of the numbers.
+    lost: bool,
+    turn: Option<OwnedMutexGuard<()>>,
 }
 
 impl Transaction {
@@ -178,6 +217,11 @@ impl Transaction {
         self.fresh.ports.contains(&port)
     }
 
+    /// Says which Service the numbers are for.
+    pub(super) fn set_owner(&mut self, namespace: &str, name: &str) {
+        self.owner = Parent::service(namespace, name);
+    }
+
     /// What the old object holds and the new one does not is given back on commit.
     pub(super) fn replaces(&mut self, old: &Held, new: &Held) {
         self.obsolete = old.without(new);
@@ -195,7 +239,83 @@ impl Transaction {
     }
 }
 
+impl Transaction {
+    fn claim_ips(&self, claims: &mut Claims, environment: &dyn Environment) {
+        for ip in &self.fresh.ips {
+            let expected = self.left_over.get(ip).copied().unwrap_or_default();
+            let document = ip_addresses::document(*ip, &self.owner, environment);
+            claims.replace(ip_addresses::key(*ip), expected, document);
+        }
+        for ip in &self.obsolete.ips {
+            if self.allocators.pool_of(*ip).is_some() {
+                claims.remove(ip_addresses::key(*ip));
+            }
+        }
+    }
+
+    async fn claim_ports(
+        &mut self,
+        claims: &mut Claims,
+        storage: &dyn Storage,
+    ) -> Result<(), ClaimError> {
+        if self.fresh.ports.is_empty() && self.obsolete.ports.is_empty() {
+            return Ok(());
+        }
+        if self.turn.is_none() {
+            self.turn = Some(self.allocators.turn.clone().lock_owned().await);
+        }
+        let mut range = PortRange::read(storage, &self.allocators.port_range).await?;
+        // what others have stays marked as taken, so that it is not tried again
+        self.fresh.ports.retain(|port| {
+            let free = range.take(*port);
+            self.lost |= !free;
+            free
+        });
+        if self.lost {
+            return Err(ClaimError::Lost);
+        }
+        for port in &self.obsolete.ports {
+            range.give_back(*port);
+        }
+        claims.replace(port_range::KEY.to_owned(), range.revision, range.encode());
+        Ok(())
+    }
+}
+
 impl Reservation for Transaction {
+    fn claims<'a>(
+        &'a mut self,
+        storage: &'a dyn Storage,
+        environment: &'a dyn Environment,
+    ) -> BoxFuture<'a, Result<Claims, ClaimError>> {
+        Box::pin(async move {
+            if self.lost {
+                return Err(ClaimError::Lost);
+            }
+            let mut claims = Claims::default();
+            self.claim_ips(&mut claims, environment);
+            self.claim_ports(&mut claims, storage).await?;
+            Ok(claims)
+        })
+    }
+
+    /// The addresses come first, in their order.
+    fn refused(&mut self, found: Vec<Option<KeyValue>>) {
+        let ips: Vec<IpAddr> = self.fresh.ips.iter().copied().collect();
+        for (ip, found) in ips.into_iter().zip(found) {
+            match found {
+                None => _ = self.left_over.remove(&ip),
+                Some(kv) if Parent::of(&kv.value).as_ref() == Some(&self.owner) => {
+                    self.left_over.insert(ip, kv.mod_revision);
+                }
+                Some(_) => {
+                    self.fresh.ips.remove(&ip);
+                    self.lost = true;
+                }
+            }
+        }
+    }
+
     fn commit(mut self: Box<Self>) {
         if self.keep {
             self.fresh = Held::default();

@@ -8,7 +8,7 @@ use pilothouse_api::{
 use pilothouse_storage::{KeyValue, Lease, StorageError, Txn};
 
 use super::{
-    Attributes, Call, Registry, Resource, erased::AnyObject, errors, managed, metadata,
+    Attributes, Call, Registry, Resource, claims, erased::AnyObject, errors, managed, metadata,
     read_current, strategy::Reservation,
 };
 use crate::admission::Operation;
@@ -17,6 +17,8 @@ use crate::admission::Operation;
 const TOO_LARGE: &str = "request is too large";
 /// How often a generated name that is taken is drawn anew.
 const NAME_ATTEMPTS: usize = 8;
+/// How often other numbers are chosen when somebody else was given the same ones.
+const NUMBER_ATTEMPTS: usize = 16;
 
 impl Registry {
     /// Creates an object in `namespace` (empty for cluster-scoped ones). What comes back carries its `resourceVersion`, in a
@@ -57,14 +59,14 @@ impl Registry {
 
         let base = object.metadata().generate_name.clone().unwrap_or_default();
         if !object.name().is_empty() || base.is_empty() {
-            return self.try_create(resource, call, object).await;
+            return self.create_named(resource, call, object).await;
         }
         let mut attempt = 1;
         loop {
             let mut candidate = object.clone();
             candidate.metadata_mut().name =
                 Some(metadata::generate_name(&base, &*self.environment));
-            match self.try_create(resource, call, candidate).await {
+            match self.create_named(resource, call, candidate).await {
                 Err(taken) if taken.is_already_exists() && attempt < NAME_ATTEMPTS => attempt += 1,
                 Err(taken) if taken.is_already_exists() => return Err(taken.retry_after(1)),
                 outcome => return outcome,
@@ -72,13 +74,32 @@ impl Registry {
         }
     }
 
-    /// One attempt under one name.
+    /// Under one name. Numbers that another server has given out meanwhile are chosen again.
+    async fn create_named(
+        &self,
+        resource: &Resource,
+        call: &Call,
+        object: AnyObject,
+    ) -> Result<AnyObject, Status> {
+        if resource.strategy.reserves() {
+            for _ in 0..NUMBER_ATTEMPTS {
+                let created = self.try_create(resource, call, object.clone()).await?;
+                if let Some(object) = created {
+                    return Ok(object);
+                }
+            }
+        }
+        let created = self.try_create(resource, call, object).await?;
+        created.ok_or_else(|| Status::internal("other servers are faster in taking every number"))
+    }
+
+    /// One attempt; `None` if somebody else has one of the numbers.
     async fn try_create(
         &self,
         resource: &Resource,
         call: &Call,
         mut object: AnyObject,
-    ) -> Result<AnyObject, Status> {
+    ) -> Result<Option<AnyObject>, Status> {
         let strategy = &*resource.strategy;
         strategy.prepare_for_create(&call.context, &mut object);
         let reservation = strategy.reserve(&mut object, None, call.context.dry_run)?;
@@ -105,7 +126,7 @@ impl Registry {
                 .map_err(errors::from_storage)?;
             return match found.kv {
                 Some(kv) => Err(already_exists(resource, object.name(), kv)),
-                None => Ok(object),
+                None => Ok(Some(object)),
             };
         }
         let revision = match self
@@ -113,6 +134,7 @@ impl Registry {
             .await?
         {
             Put::Written(revision) => revision,
+            Put::Lost => return Ok(None),
             Put::Conflict(found) => {
                 return Err(match found {
                     Some(kv) => already_exists(resource, object.name(), kv),
@@ -121,7 +143,7 @@ impl Registry {
             }
         };
         object.metadata_mut().resource_version = Some(revision.to_string());
-        Ok(object)
+        Ok(Some(object))
     }
 
     /// Writes an object if its key's revision is `expected`. A reservation is kept exactly if the write took place, also when
@@ -141,19 +163,7 @@ impl Registry {
         let lease = self.lease(ttl, call).await?;
         let mut txn = Txn::put_if(key, expected, value.clone(), lease);
         if let Some(reservation) = reservation {
-            let storage = self.storage.clone();
-            let written = tokio::spawn(async move {
-                let outcome = storage.txn(txn).await;
-                if outcome.as_ref().is_ok_and(|response| response.succeeded) {
-                    reservation.commit();
-                }
-                outcome
-            });
-            let response = written
-                .await
-                .map_err(Status::internal)?
-                .map_err(errors::from_storage)?;
-            return Ok(Put::of(response));
+            return self.write_claiming(txn, expected, reservation).await;
         }
         loop {
             match self.storage.txn(txn).await {
@@ -172,6 +182,38 @@ impl Registry {
                     txn = Txn::put_if(key, expected, value.clone(), self.lease(ttl, call).await?);
                 }
                 outcome => return outcome.map(Put::of).map_err(errors::from_storage),
+            }
+        }
+    }
+
+    /// Carries out a transaction with the claims of a reservation, to its end also when the request is dropped meanwhile.
+    pub(super) async fn write_claiming(
+        &self,
+        txn: Txn,
+        expected: Revision,
+        reservation: Box<dyn Reservation>,
+    ) -> Result<Put, Status> {
+        let (storage, environment) = (self.storage.clone(), self.environment.clone());
+        let written = tokio::spawn(async move {
+            claims::write(&*storage, &*environment, txn, expected, reservation).await
+        });
+        written.await.map_err(Status::internal)?
+    }
+
+    /// Deletes an object if its key's revision is `expected`, and gives back what it held.
+    pub(super) async fn take_away(
+        &self,
+        resource: &Resource,
+        key: &str,
+        expected: Revision,
+        object: &AnyObject,
+    ) -> Result<Put, Status> {
+        let txn = Txn::delete_if(key, expected);
+        match resource.strategy.release(object) {
+            Some(held) => self.write_claiming(txn, expected, held).await,
+            None => {
+                let response = self.storage.txn(txn).await;
+                Ok(Put::of(response.map_err(errors::from_storage)?))
             }
         }
     }
@@ -208,6 +250,8 @@ pub(super) enum Put {
     Written(Revision),
     /// The key holds this instead.
     Conflict(Option<KeyValue>),
+    /// The key is as expected, but somebody else has a number that was to be claimed with it.
+    Lost,
 }
 
 impl Put {

@@ -5,12 +5,11 @@
 use bytes::Bytes;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ObjectMeta, Time};
 use pilothouse_api::{Revision, Status};
-use pilothouse_storage::{KeyValue, Txn};
+use pilothouse_storage::KeyValue;
 use serde::Deserialize;
 
 use super::{
-    Attributes, Call, Current, Registry, Resource, create::Put, erased::AnyObject, errors,
-    read_current,
+    Attributes, Call, Current, Registry, Resource, create::Put, erased::AnyObject, read_current,
 };
 use crate::{
     admission::Operation,
@@ -188,6 +187,7 @@ impl Registry {
                         Attempt::Done(Deleted::Pending(marked))
                     }
                     Put::Conflict(found) => Attempt::Conflict(found),
+                    Put::Lost => Attempt::Conflict(self.found(key).await?),
                 })
             }
             Plan::Remove if dry_run => Ok(Attempt::Done(Deleted::Gone(current.object))),
@@ -206,19 +206,16 @@ impl Registry {
             revision,
             ..
         } = current;
-        let response = self
-            .storage
-            .txn(Txn::delete_if(key, revision))
-            .await
-            .map_err(errors::from_storage)?;
-        Ok(match Put::of(response) {
-            Put::Written(Revision(revision)) => {
-                resource.strategy.release(&object);
-                object.metadata_mut().resource_version = Some(revision.to_string());
-                Attempt::Done(Deleted::Gone(object))
-            }
-            Put::Conflict(found) => Attempt::Conflict(found),
-        })
+        Ok(
+            match self.take_away(resource, key, revision, &object).await? {
+                Put::Written(Revision(revision)) => {
+                    object.metadata_mut().resource_version = Some(revision.to_string());
+                    Attempt::Done(Deleted::Gone(object))
+                }
+                Put::Conflict(found) => Attempt::Conflict(found),
+                Put::Lost => Attempt::Conflict(self.found(key).await?),
+            },
+        )
     }
 }
 

@@ -187,7 +187,8 @@ pub trait ErasedStrategy: Send + Sync {
         old: Option<&AnyObject>,
         dry_run: bool,
     ) -> Result<Option<Box<dyn Reservation>>, Status>;
-    fn release(&self, object: &AnyObject);
+    fn reserves(&self) -> bool;
+    fn release(&self, object: &AnyObject) -> Option<Box<dyn Reservation>>;
     fn has_scale(&self) -> bool;
     fn scale(&self, object: &AnyObject) -> Option<ScaleView>;
     fn set_replicas(&self, object: &mut AnyObject, replicas: i32);
@@ -394,8 +395,12 @@ impl<S: Strategy> ErasedStrategy for Erased<S> {
             .reserve(typed_mut(new), old.map(typed), dry_run)
     }
 
-    fn release(&self, object: &AnyObject) {
-        self.strategy.release(typed(object));
+    fn reserves(&self) -> bool {
+        self.strategy.reserves()
+    }
+
+    fn release(&self, object: &AnyObject) -> Option<Box<dyn Reservation>> {
+        self.strategy.release(typed(object))
     }
 
     fn has_scale(&self) -> bool {

@@ -16,11 +16,7 @@ pub struct Context {
     pub dry_run: bool,
 }
 
-/// Something to take before an object is stored and to give back if it is not: cluster IPs, node ports.
-/// Dropping it without `commit` gives everything back.
-pub trait Reservation: Send {
-    fn commit(self: Box<Self>);
-}
+pub use super::claims::Reservation;
 
 /// Puts back into `new` what an update of a subresource may not touch.
 pub type Keep<O> = fn(new: &mut O, old: &O);
@@ -176,8 +172,15 @@ pub trait Strategy: Send + Sync + 'static {
         Ok(None)
     }
 
-    /// Gives back what a deleted object held.
-    fn release(&self, _object: &Self::Object) {}
+    /// Whether `reserve` ever takes anything; then a create may have to choose again.
+    fn reserves(&self) -> bool {
+        false
+    }
+
+    /// What gives back all that an object holds, when it is deleted.
+    fn release(&self, _object: &Self::Object) -> Option<Box<dyn Reservation>> {
+        None
+    }
 
     /// The scale subresource, for kinds that have one.
     fn scale(&self) -> Option<Scale<Self::Object>> {

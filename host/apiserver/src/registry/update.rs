@@ -8,7 +8,7 @@ use pilothouse_api::{
     field::{ErrorList, Path},
     validation,
 };
-use pilothouse_storage::{KeyValue, Txn};
+use pilothouse_storage::KeyValue;
 
 use super::{
     Attributes, Call, Current, Registry, Resource,
@@ -208,6 +208,8 @@ impl Registry {
             {
                 Put::Written(revision) => Attempt::Done(with_revision(new, revision)),
                 Put::Conflict(found) => Attempt::Conflict(found),
+                // other numbers are chosen, if the caller leaves that open
+                Put::Lost => Attempt::Conflict(self.found(key).await?),
             },
         )
     }
@@ -258,18 +260,19 @@ impl Registry {
         if call.context.dry_run {
             return Ok(Attempt::Done(last));
         }
-        let response = self
-            .storage
-            .txn(Txn::delete_if(key, revision))
-            .await
-            .map_err(errors::from_storage)?;
-        Ok(match Put::of(response) {
-            Put::Written(revision) => {
-                resource.strategy.release(&last);
-                Attempt::Done(with_revision(last, revision))
-            }
-            Put::Conflict(found) => Attempt::Conflict(found),
-        })
+        Ok(
+            match self.take_away(resource, key, revision, &last).await? {
+                Put::Written(revision) => Attempt::Done(with_revision(last, revision)),
+                Put::Conflict(found) => Attempt::Conflict(found),
+                Put::Lost => Attempt::Conflict(self.found(key).await?),
+            },
+        )
+    }
+
+    /// What a key holds now.
+    pub(super) async fn found(&self, key: &str) -> Result<Option<KeyValue>, Status> {
+        let found = self.storage.get(key, None).await;
+        Ok(found.map_err(errors::from_storage)?.kv)
     }
 }
 

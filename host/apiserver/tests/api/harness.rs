@@ -1,6 +1,10 @@
 //! A server on a fresh database, and requests to it.
 
-use std::{net::Ipv4Addr, path::Path, sync::Arc};
+use std::{
+    net::{IpAddr, Ipv4Addr},
+    path::Path,
+    sync::Arc,
+};
 
 use bytes::Bytes;
 use http::{HeaderMap, Method, Request};
@@ -138,6 +142,37 @@ impl Api {
             storage,
             dir,
             user: UserInfo::new("admin", &["system:masters"]),
+        }
+    }
+
+    /// A second server on the same storage, which others reach under another address.
+    pub(crate) async fn another(&self, advertise_address: Option<IpAddr>) -> Self {
+        let dir = TempDir::new().unwrap();
+        let options = ApiServerOptions {
+            advertise_address,
+            ..options(dir.path())
+        };
+        let admission = Arc::new(NoAdmission);
+        let server = ApiServer::start(options, self.storage.clone(), admission)
+            .await
+            .unwrap();
+        Self {
+            transport: server.transport(),
+            server,
+            storage: self.storage.clone(),
+            dir,
+            user: self.user.clone(),
+        }
+    }
+
+    /// Posts until it is created: what another server gave back is known here a little later.
+    pub(crate) async fn eventually_post(&self, path: &str, body: Value) -> Value {
+        loop {
+            let answer = self.post(path, body.clone()).await;
+            if answer.code != 422 {
+                return answer.expect(201);
+            }
+            tokio::task::yield_now().await;
         }
     }
 

@@ -136,7 +136,7 @@ fn stored_services_are_adopted_and_released() {
     assert_eq!(transaction.take_ip(ip), Err(Refusal::Taken));
     assert_eq!(transaction.take_port(30080), Err(Refusal::Taken));
     assert_eq!(transaction.take_port(31000), Err(Refusal::Taken));
-    allocators.release(&service);
+    Box::new(allocators.release(&service)).commit();
     assert_eq!(transaction.take_ip(ip), Ok(()));
     assert_eq!(transaction.take_port(30080), Ok(()));
     assert_eq!(transaction.take_port(31000), Ok(()));

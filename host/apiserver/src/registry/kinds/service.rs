@@ -105,8 +105,12 @@ impl Strategy for ServiceStrategy {
         Ok(Some(Box::new(transaction)))
     }
 
-    fn release(&self, service: &Service) {
-        self.allocators.release(service);
+    fn reserves(&self) -> bool {
+        true
+    }
+
+    fn release(&self, service: &Service) -> Option<Box<dyn Reservation>> {
+        Some(Box::new(self.allocators.release(service)))
     }
 
     fn columns(&self) -> Vec<Column> {

@@ -26,6 +26,7 @@ pub(super) fn reserve(
         Status::invalid("", "Service", &name, causes)
     };
     let cluster: Vec<&'static str> = allocators.families().collect();
+    let namespace = new.metadata.namespace.clone().unwrap_or_default();
     let spec = new.spec.get_or_insert_default();
     let errors = families::fill(spec, old.and_then(|old| old.spec.as_ref()), &cluster);
     if !errors.is_empty() {
@@ -33,6 +34,7 @@ pub(super) fn reserve(
     }
     let held = old.map(Held::of).unwrap_or_default();
     let mut transaction = allocators.begin(dry_run);
+    transaction.set_owner(&namespace, &name);
     let taken = take_cluster_ips(&mut transaction, spec, &held)
         .and_then(|()| take_node_ports(&mut transaction, spec, &held))
         .and_then(|()| take_health_check_port(&mut transaction, spec, &held));

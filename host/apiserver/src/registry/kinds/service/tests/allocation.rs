@@ -116,7 +116,7 @@ fn asked_for_numbers_are_honoured_or_refused() {
         let refused = store(&strategy, &of_type("NodePort", &changes), None);
         assert_eq!(refused.expect_err("taken"), message);
     }
-    strategy.release(&stored);
+    strategy.release(&stored).expect("numbers").commit();
     assert!(store(&strategy, &first, None).is_ok(), "free again");
 }
 
