@@ -35,10 +35,10 @@ mod reads;
 mod reviews;
 #[path = "api/serving.rs"]
 mod serving;
-#[path = "api/snapshots.rs"]
-mod snapshots;
 #[path = "api/several.rs"]
 mod several;
+#[path = "api/snapshots.rs"]
+mod snapshots;
 #[path = "api/storage_trouble.rs"]
 mod storage_trouble;
 #[path = "api/tls.rs"]

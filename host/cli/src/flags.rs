@@ -57,6 +57,9 @@ pub(crate) struct UpFlags {
     /// At most 16384: each has a range of 254 pod addresses.
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(..=16_384))]
     pub(crate) nodes: Option<u32>,
+    /// Of several of these on one etcd, one schedules and one runs the controllers.
+    #[command(flatten)]
+    pub(crate) leader: LeaderFlags,
 }
 
 /// `pilothouse apiserver`
@@ -67,6 +70,10 @@ pub(crate) struct ApiServerFlags {
     /// The address to serve HTTPS on.
     #[arg(long, value_name = "IP", default_value = "127.0.0.1")]
     pub(crate) bind_address: IpAddr,
+    /// The address under which other machines reach this server: an endpoint of the `kubernetes` Service. By default the one it
+    /// serves on.
+    #[arg(long, value_name = "IP")]
+    pub(crate) advertise_address: Option<IpAddr>,
     /// The port to serve HTTPS on; 0 takes a free one.
     #[arg(long, value_name = "PORT", default_value_t = 6443)]
     pub(crate) secure_port: u16,
@@ -181,6 +188,13 @@ pub(crate) struct ServiceAccountFlags {
     pub(crate) service_account_extend_token_expiration: bool,
 }
 
+impl ApiServerFlags {
+    /// Whether other processes may keep their data in the same place.
+    pub(crate) fn is_shared(&self) -> bool {
+        !self.etcd_servers.is_empty()
+    }
+}
+
 /// `pilothouse scheduler` and `pilothouse controller-manager`
 #[derive(Debug, Args)]
 pub(crate) struct ComponentFlags {
@@ -189,9 +203,31 @@ pub(crate) struct ComponentFlags {
     /// The API server to work for, and as whom.
     #[arg(long, value_name = "FILE", env = "KUBECONFIG")]
     pub(crate) kubeconfig: PathBuf,
+    #[command(flatten)]
+    pub(crate) leader: LeaderFlags,
+    /// The Lease's name; by default that of the Kubernetes component.
+    #[arg(long, value_name = "NAME")]
+    pub(crate) leader_elect_resource_name: Option<String>,
+}
+
+/// How processes of which one works at a time agree which.
+#[derive(Clone, Debug, Args)]
+pub(crate) struct LeaderFlags {
     /// Work only while holding the Lease, so that several instances may run.
     #[arg(long, default_value_t = true, action = ArgAction::Set, num_args = 0..=1, default_missing_value = "true")]
     pub(crate) leader_elect: bool,
+    /// How long others wait after the leader's last sign of life.
+    #[arg(long, value_name = "DURATION", default_value = "15s", value_parser = humantime::parse_duration)]
+    pub(crate) leader_elect_lease_duration: Duration,
+    /// How long the leader tries to renew the Lease before it stops to lead.
+    #[arg(long, value_name = "DURATION", default_value = "10s", value_parser = humantime::parse_duration)]
+    pub(crate) leader_elect_renew_deadline: Duration,
+    /// Between two attempts to take or renew the Lease.
+    #[arg(long, value_name = "DURATION", default_value = "2s", value_parser = humantime::parse_duration)]
+    pub(crate) leader_elect_retry_period: Duration,
+    /// The Lease's namespace.
+    #[arg(long, value_name = "NAMESPACE", default_value = "kube-system")]
+    pub(crate) leader_elect_resource_namespace: String,
 }
 
 /// What every role has.

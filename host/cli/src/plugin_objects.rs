@@ -7,6 +7,9 @@
 //!                ── deleted ──► the component goes, with its file in the directory
 //! ```
 //!
+//! Of several processes that keep their data in one place, each loads what objects and its own directory say, and one, elected,
+//! writes: objects, statuses, and the end of objects whose file is gone. All should have the same files.
+//!
 //! Invariants: one task decides it all, from the present state of both sides, and waits for no load; what ships with the host cannot be deleted, its
 //! object comes back; a status is written only when it changed.
 
@@ -22,7 +25,7 @@ use pilothouse_client::{
 };
 use pilothouse_plugin::{LoadError, PluginRegistry, PluginState, PluginStatus, Settings, Source};
 use serde_json::{Map, Value};
-use tokio::sync::Notify;
+use tokio::sync::{Notify, watch};
 use tokio_util::sync::CancellationToken;
 
 use crate::builtins::BUILTIN_PLUGINS;
@@ -47,6 +50,8 @@ pub(crate) struct PluginObjects {
     pub(crate) host_config: HostConfig,
     /// Tells when the state of a plugin changes.
     pub(crate) events: EventRecorder,
+    /// Whether this process is the one that writes.
+    pub(crate) writes: watch::Receiver<bool>,
 }
 
 /// What the task remembers from look to look.
@@ -75,6 +80,7 @@ impl PluginObjects {
         let _subscription = cache.subscribe(Arc::new(Wake(wake.clone())));
         cache.wait_synced().await;
         let mut active = self.registry.subscribe();
+        let mut writes = self.writes.clone();
         let mut keeper = Keeper {
             side: self,
             known: BTreeMap::new(),
@@ -88,13 +94,15 @@ impl PluginObjects {
                 let plugin = Plugin::decode(&object.bytes).ok()?;
                 Some((object.header.name.clone(), plugin))
             });
-            if let Err(error) = keeper.look(objects.collect()).await {
+            let is_writer = *writes.borrow_and_update();
+            if let Err(error) = keeper.look(objects.collect(), is_writer).await {
                 tracing::debug!(%error, "plugin objects and plugins are out of step; trying again");
             }
             tokio::select! {
                 () = stop.cancelled() => return,
                 _ = figures.tick() => {}
                 () = wake.notified() => {}
+                Ok(()) = writes.changed() => {}
                 going_on = active.changed() => if going_on.is_err() { return },
             }
         }
@@ -103,7 +111,11 @@ impl PluginObjects {
 
 impl Keeper {
     /// Compares both sides and does what is missing on either.
-    async fn look(&mut self, mut objects: BTreeMap<String, Plugin>) -> Result<(), Status> {
+    async fn look(
+        &mut self,
+        mut objects: BTreeMap<String, Plugin>,
+        is_writer: bool,
+    ) -> Result<(), Status> {
         let deleted: Vec<String> = self
             .known
             .keys()
@@ -122,6 +134,14 @@ impl Keeper {
         }
         for (name, object) in &objects {
             self.apply_spec(name, object);
+        }
+        if !is_writer {
+            for status in self.side.registry.status() {
+                if let Some((name, object)) = objects.remove_entry(&*status.name) {
+                    self.known.insert(name, object);
+                }
+            }
+            return Ok(());
         }
         for status in self.side.registry.status() {
             let name = status.name.to_string();

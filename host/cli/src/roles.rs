@@ -3,5 +3,6 @@
 pub(crate) mod apiserver;
 pub(crate) mod control;
 pub(crate) mod controller_manager;
+pub(crate) mod election;
 pub(crate) mod scheduler;
 pub(crate) mod up;

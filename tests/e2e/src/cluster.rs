@@ -21,6 +21,8 @@ pub struct ClusterOptions {
     pub etcd: bool,
     /// Further flags of `pilothouse up`.
     pub flags: Vec<String>,
+    /// A data directory whose certificate authority this one shares.
+    pub authority_of: Option<PathBuf>,
 }
 
 impl Default for ClusterOptions {
@@ -30,6 +32,7 @@ impl Default for ClusterOptions {
             nodes: 3,
             etcd: false,
             flags: Vec::new(),
+            authority_of: None,
         }
     }
 }
@@ -55,6 +58,13 @@ impl Cluster {
             true => Some(Etcd::start()?),
             false => None,
         };
+        if let Some(other) = &options.authority_of {
+            let pki = directory.path().join("data/pki");
+            std::fs::create_dir_all(&pki)?;
+            for file in ["ca.crt", "ca.key"] {
+                std::fs::copy(other.join("pki").join(file), pki.join(file))?;
+            }
+        }
         let process = launch(directory.path(), &options, etcd.as_ref())?;
         Ok(Self {
             process,
@@ -127,7 +137,7 @@ fn launch(directory: &Path, options: &ClusterOptions, etcd: Option<&Etcd>) -> Re
         command.args(["--nodes", &options.nodes.to_string()]);
     }
     if let Some(etcd) = etcd {
-        command.args(["--etcd-servers", &etcd.endpoint]);
+        command.args(["--etcd-servers", &etcd.endpoints()]);
     }
     let process = Process::start(&mut command)?;
     process.wait_for_line("is ready")?;

@@ -1,6 +1,6 @@
-//! A real etcd of one node for a test.
+//! A real etcd for a test: of one member, or of three that can be killed one by one.
 
-use std::{net::TcpListener, process::Command};
+use std::{net::TcpListener, path::Path, process::Command};
 
 use anyhow::{Context, Result, ensure};
 use tempfile::TempDir;
@@ -9,9 +9,15 @@ use crate::process::{Process, tool};
 
 /// A running etcd; dropping it ends it.
 pub struct Etcd {
-    pub endpoint: String,
-    _process: Process,
-    _directory: TempDir,
+    members: Vec<Member>,
+    directory: TempDir,
+}
+
+struct Member {
+    name: String,
+    client: String,
+    peer: String,
+    process: Option<Process>,
 }
 
 impl Etcd {
@@ -20,7 +26,7 @@ impl Etcd {
         let mut command = Command::new(tool("etcdctl")?);
         command
             .env("ETCDCTL_API", "3")
-            .args(["--endpoints", &self.endpoint])
+            .args(["--endpoints", &self.endpoints()])
             .args(words);
         let output = command
             .output()
@@ -30,36 +36,90 @@ impl Etcd {
         Ok(String::from_utf8_lossy(&output.stdout).into_owned())
     }
 
-    /// Starts etcd on free ports and waits until it serves.
+    /// Starts an etcd of one member and waits until it serves.
     pub fn start() -> Result<Self> {
-        let directory = TempDir::with_prefix("pilothouse-etcd")?;
-        let endpoint = format!("http://127.0.0.1:{}", free_port()?);
-        let peer = format!("http://127.0.0.1:{}", free_port()?);
-        let process = Process::start(
-            Command::new(tool("etcd")?)
-                .args(["--name", "test", "--unsafe-no-fsync", "--logger", "zap"])
-                .arg("--data-dir")
-                .arg(directory.path())
-                .args([
-                    "--listen-client-urls",
-                    &endpoint,
-                    "--advertise-client-urls",
-                    &endpoint,
-                ])
-                .args([
-                    "--listen-peer-urls",
-                    &peer,
-                    "--initial-advertise-peer-urls",
-                    &peer,
-                ])
-                .args(["--initial-cluster", &format!("test={peer}")]),
-        )?;
-        process.wait_for_line("ready to serve client requests")?;
-        Ok(Self {
-            endpoint,
-            _process: process,
-            _directory: directory,
-        })
+        Self::of(1)
+    }
+
+    /// Starts an etcd of so many members and waits until it serves.
+    pub fn of(members: usize) -> Result<Self> {
+        let member = |n: usize| -> Result<Member> {
+            Ok(Member {
+                name: format!("m{n}"),
+                client: format!("http://127.0.0.1:{}", free_port()?),
+                peer: format!("http://127.0.0.1:{}", free_port()?),
+                process: None,
+            })
+        };
+        let mut etcd = Self {
+            members: (0..members).map(member).collect::<Result<_>>()?,
+            directory: TempDir::with_prefix("pilothouse-etcd")?,
+        };
+        let initial = etcd.initial_cluster();
+        for member in &mut etcd.members {
+            member.start(etcd.directory.path(), &initial)?;
+        }
+        etcd.serves()?;
+        Ok(etcd)
+    }
+
+    /// Waits until every member that was started serves.
+    pub fn serves(&self) -> Result<()> {
+        self.members.iter().try_for_each(Member::serves)
+    }
+
+    /// The URLs of all members, separated by commas.
+    pub fn endpoints(&self) -> String {
+        let urls: Vec<&str> = self.members.iter().map(|m| m.client.as_str()).collect();
+        urls.join(",")
+    }
+
+    /// Kills a member.
+    pub fn kill(&mut self, member: usize) {
+        self.members[member].process = None;
+    }
+
+    /// Starts a member again on the data it had.
+    pub fn restart(&mut self, member: usize) -> Result<()> {
+        self.restart_later(member)?;
+        self.members[member].serves()
+    }
+
+    /// The same without waiting, for members that are needed for a majority.
+    pub fn restart_later(&mut self, member: usize) -> Result<()> {
+        let initial = self.initial_cluster();
+        self.members[member].start(self.directory.path(), &initial)
+    }
+
+    fn initial_cluster(&self) -> String {
+        let members = self.members.iter();
+        let members: Vec<String> = members.map(|m| format!("{}={}", m.name, m.peer)).collect();
+        members.join(",")
+    }
+}
+
+impl Member {
+    fn start(&mut self, directory: &Path, initial_cluster: &str) -> Result<()> {
+        let mut command = Command::new(tool("etcd")?);
+        command
+            .args(["--name", &self.name, "--unsafe-no-fsync", "--logger", "zap"])
+            .arg("--data-dir")
+            .arg(directory.join(&self.name))
+            .args(["--listen-client-urls", &self.client])
+            .args(["--advertise-client-urls", &self.client])
+            .args(["--listen-peer-urls", &self.peer])
+            .args(["--initial-advertise-peer-urls", &self.peer])
+            .args(["--initial-cluster", initial_cluster])
+            .args(["--heartbeat-interval", "50", "--election-timeout", "500"]);
+        self.process = Some(Process::start(&mut command)?);
+        Ok(())
+    }
+
+    fn serves(&self) -> Result<()> {
+        if let Some(process) = &self.process {
+            process.wait_for_line("ready to serve client requests")?;
+        }
+        Ok(())
     }
 }
 

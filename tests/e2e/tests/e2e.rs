@@ -12,6 +12,8 @@ mod bad_input;
 mod encryption;
 #[path = "e2e/helm.rs"]
 mod helm;
+#[path = "e2e/high_availability.rs"]
+mod high_availability;
 #[path = "e2e/kinds.rs"]
 mod kinds;
 #[path = "e2e/languages.rs"]

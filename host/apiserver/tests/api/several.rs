@@ -90,9 +90,8 @@ async fn what_one_server_gives_back_the_other_may_give_out() {
     // by becoming another type, then by going
     let patch =
         json!({ "spec": { "type": "ClusterIP", "ports": [{ "port": 80, "nodePort": null }] } });
-    let kind = "application/merge-patch+json";
     let first = format!("{SERVICES}/first");
-    one.patch(&first, kind, patch).await.expect(200);
+    one.patch(&first, "merge", patch).await.expect(200);
     one.delete(&first).await.expect(200);
     let address = format!("{ADDRESSES}/10.96.0.60");
     other

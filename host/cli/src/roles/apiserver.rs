@@ -7,12 +7,12 @@ use pilothouse_apiserver::{
     ApiServer, ApiServerOptions, ClusterIpRange, InProcess, RunningServer, ServiceAccountOptions,
 };
 use pilothouse_client::{Client, UserInfo};
-use pilothouse_controller::{Handle, PluginCluster};
+use pilothouse_controller::{Handle, LeaderConfig, PluginCluster};
 use pilothouse_plugin::{PluginMetrics, PluginRegistry, admission::AdmissionPlugins};
 use pilothouse_storage::Storage;
-use tokio_util::sync::CancellationToken;
-
 use serde_json::{Map, json};
+use tokio::sync::watch;
+use tokio_util::sync::CancellationToken;
 
 use crate::{
     banner, encryption,
@@ -20,7 +20,7 @@ use crate::{
     flags::{ApiServerFlags, ServiceAccountFlags},
     plugin_objects::{HostConfig, PluginObjects},
     plugins,
-    roles::control,
+    roles::{control, election},
     snapshots, stop,
 };
 
@@ -65,14 +65,32 @@ impl Serving {
         nodes: Option<u32>,
         stopping: &CancellationToken,
     ) {
+        let (writer, writes) = watch::channel(!flags.is_shared());
         let objects = PluginObjects {
+            writes,
             client: self.client("system:apiserver", &["system:masters"]),
             registry: self.plugins.clone(),
             directory: flags.common.plugin_dir(),
             host_config: host_config(flags, nodes),
             events: control::event_recorder(self.client("system:apiserver", &["system:masters"])),
         };
+        let client = objects.client.clone();
         tokio::spawn(objects.run(self.manager.informers().clone(), stopping.clone()));
+        if flags.is_shared() {
+            let identity = election::identity(&flags.common.data_dir);
+            let config = LeaderConfig::new("kube-system", "pilothouse-plugin-objects", &identity);
+            let writer = Arc::new(writer);
+            let write = move |term: CancellationToken| {
+                let writer = writer.clone();
+                async move {
+                    writer.send_replace(true);
+                    term.cancelled().await;
+                    writer.send_replace(false);
+                }
+            };
+            let stop = stopping.clone();
+            tokio::spawn(election::while_leading(client, config, stop, write));
+        }
     }
 }
 
@@ -158,6 +176,7 @@ fn options(flags: &ApiServerFlags) -> Result<ApiServerOptions> {
     Ok(ApiServerOptions {
         bind_address: flags.bind_address,
         secure_port: flags.secure_port,
+        advertise_address: flags.advertise_address,
         data_dir: flags.common.data_dir.clone(),
         client_ca_file: flags.client_ca_file.clone(),
         tls_cert_file: flags.tls_cert_file.clone(),

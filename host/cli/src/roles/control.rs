@@ -14,18 +14,16 @@ pub(crate) const SCHEDULER: &str = "system:kube-scheduler";
 pub(crate) const CONTROLLER_MANAGER: &str = "system:kube-controller-manager";
 
 /// Runs the controllers of the active plugins until `stop`.
-pub(crate) fn run_controllers(manager: Handle, plugins: &PluginRegistry, stop: CancellationToken) {
+pub(crate) async fn control(manager: Handle, plugins: &PluginRegistry, stop: CancellationToken) {
     let mut active = plugins.subscribe();
-    tokio::spawn(async move {
-        loop {
-            manager.set(&active.borrow_and_update().clone());
-            tokio::select! {
-                changed = active.changed() => if changed.is_err() { break },
-                () = stop.cancelled() => break,
-            }
+    loop {
+        manager.set(&active.borrow_and_update().clone());
+        tokio::select! {
+            changed = active.changed() => if changed.is_err() { break },
+            () = stop.cancelled() => break,
         }
-        manager.stop().await;
-    });
+    }
+    manager.stop().await;
 }
 
 /// A controller manager that acts through `client`; it connects `cluster`.

@@ -8,21 +8,21 @@ use pilothouse_controller::{Leader, LeaderConfig, PluginCluster};
 use pilothouse_plugin::PluginRegistry;
 use tokio_util::sync::CancellationToken;
 
-use crate::{banner, flags::ComponentFlags, plugins, roles::control, stop};
+use crate::{
+    banner,
+    flags::ComponentFlags,
+    plugins,
+    roles::{control, election},
+    stop,
+};
 
 /// Runs until asked to stop, or until leadership is lost.
 pub(crate) async fn run(flags: ComponentFlags) -> Result<()> {
     let cluster = PluginCluster::new();
     let component = Component::prepare(&flags, "kube-controller-manager", &cluster).await?;
     let manager = control::controller_manager(component.client.clone(), cluster);
-    let controllers = async {
-        control::run_controllers(
-            manager.clone(),
-            &component.plugins,
-            component.stopping.clone(),
-        );
-        component.stopping.cancelled().await;
-    };
+    let stop = component.stopping.clone();
+    let controllers = control::control(manager.clone(), &component.plugins, stop);
     component.lead(controllers).await?;
     manager.stop().await;
     Ok(())
@@ -34,7 +34,8 @@ pub(crate) struct Component {
     pub(crate) plugins: PluginRegistry,
     pub(crate) stopping: CancellationToken,
     name: &'static str,
-    leader_elect: bool,
+    /// `None`: the work is done without asking others.
+    leader: Option<LeaderConfig>,
     started: Instant,
 }
 
@@ -46,6 +47,15 @@ impl Component {
         cluster: &Arc<PluginCluster>,
     ) -> Result<Self> {
         let started = Instant::now();
+        let lease = flags.leader_elect_resource_name.as_deref().unwrap_or(name);
+        let leader = match flags.leader.leader_elect {
+            true => Some(election::config(
+                &flags.leader,
+                lease,
+                &flags.common.data_dir,
+            )?),
+            false => None,
+        };
         let transport = HttpsTransport::from_kubeconfig(&flags.kubeconfig)
             .await
             .with_context(|| format!("reading {}", flags.kubeconfig.display()))?;
@@ -61,7 +71,7 @@ impl Component {
             plugins: registry,
             stopping,
             name,
-            leader_elect: flags.leader_elect,
+            leader,
             started,
         })
     }
@@ -70,11 +80,10 @@ impl Component {
     /// starts it again, with nothing left over from its time as leader.
     pub(crate) async fn lead(&self, work: impl Future<Output = ()>) -> Result<()> {
         banner::print_component(self.started, self.name, &self.plugins);
-        if !self.leader_elect {
+        let Some(config) = self.leader.clone() else {
             return self.until_stopped(work).await;
-        }
-        let identity = format!("{}_{}", control::instance(), std::process::id());
-        let config = LeaderConfig::new("kube-system", self.name, &identity);
+        };
+        let lease = format!("{}/{}", config.namespace, config.name);
         let mut leader = Leader::new(self.client.clone(), config, control::clock());
         tokio::select! {
             () = leader.acquire() => {}
@@ -84,7 +93,7 @@ impl Component {
             done = self.until_stopped(work) => done?,
             () = leader.hold() => {
                 self.stopping.cancel();
-                bail!("the lease kube-system/{} was lost; start the process again", self.name);
+                bail!("the lease {lease} was lost; start the process again");
             }
         }
         leader.release().await;

@@ -5,12 +5,16 @@ use std::time::{Duration, Instant};
 use anyhow::Result;
 use pilothouse_api::GroupVersionResource;
 use pilothouse_client::{Client, ListParams};
+use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 
 use crate::{
     banner,
     flags::UpFlags,
-    roles::{apiserver, control},
+    roles::{
+        apiserver::{self, Serving},
+        control, election,
+    },
     stop,
 };
 
@@ -28,16 +32,7 @@ pub(crate) async fn run(flags: UpFlags) -> Result<()> {
     let serving = apiserver::start(&flags.api_server, &stopping).await?;
     let manager = serving.manager.clone();
     serving.keep_plugin_objects(&flags.api_server, flags.nodes, &stopping);
-    control::run_controllers(manager.clone(), &serving.plugins, stopping.clone());
-
-    let (scheduler, informers) = (
-        serving.client(control::SCHEDULER, &[]),
-        manager.informers().clone(),
-    );
-    let (plugins, stop_scheduler) = (serving.plugins.clone(), stopping.clone());
-    let scheduling = tokio::spawn(async move {
-        control::run_scheduler(scheduler, &informers, &plugins, stop_scheduler).await
-    });
+    let work = work(&serving, &flags, &stopping)?;
 
     let nodes = nodes(
         &serving.client(control::CONTROLLER_MANAGER, &[]),
@@ -48,10 +43,46 @@ pub(crate) async fn run(flags: UpFlags) -> Result<()> {
     stop::asked().await?;
     serving.server.leave();
     stopping.cancel();
-    scheduling.await?;
+    work.await?;
     manager.stop().await;
     serving.server.shutdown().await;
     Ok(())
+}
+
+/// Runs the controllers and the scheduler until `stopping`. On an etcd there may be others of this process, so one of them all
+/// is elected for each.
+fn work(
+    serving: &Serving,
+    flags: &UpFlags,
+    stopping: &CancellationToken,
+) -> Result<JoinHandle<()>> {
+    let (manager, plugins) = (serving.manager.clone(), serving.plugins.clone());
+    let control = move |stop: CancellationToken| {
+        let (manager, plugins) = (manager.clone(), plugins.clone());
+        async move { control::control(manager, &plugins, stop).await }
+    };
+    let scheduler = serving.client(control::SCHEDULER, &[]);
+    let (informers, plugins) = (serving.manager.informers().clone(), serving.plugins.clone());
+    let schedule = move |stop: CancellationToken| {
+        let (client, informers, plugins) = (scheduler.clone(), informers.clone(), plugins.clone());
+        async move { control::run_scheduler(client, &informers, &plugins, stop).await }
+    };
+    let stop = stopping.clone();
+    if !flags.leader.leader_elect || !flags.api_server.is_shared() {
+        return Ok(tokio::spawn(async move {
+            tokio::join!(control(stop.clone()), schedule(stop));
+        }));
+    }
+    let client = serving.client("system:apiserver", &["system:masters"]);
+    let data_dir = &flags.api_server.common.data_dir;
+    let controllers = election::config(&flags.leader, "kube-controller-manager", data_dir)?;
+    let scheduler = election::config(&flags.leader, "kube-scheduler", data_dir)?;
+    Ok(tokio::spawn(async move {
+        tokio::join!(
+            election::while_leading(client.clone(), controllers, stop.clone(), control),
+            election::while_leading(client, scheduler, stop, schedule),
+        );
+    }))
 }
 
 /// The names of the nodes, once there are as many as asked for.

@@ -83,7 +83,7 @@ impl Members {
             .compare_exchange(member, next, success, failure);
         if left.is_ok() && self.members.len() > 1 {
             let (from, to) = (&self.members[member].endpoint, &self.members[next].endpoint);
-            tracing::warn!(from, to, "etcd: going on with another member");
+            tracing::info!(from, to, "etcd: going on with another member");
         }
     }
 
