@@ -61,7 +61,7 @@ impl Cluster {
         if let Some(other) = &options.authority_of {
             let pki = directory.path().join("data/pki");
             std::fs::create_dir_all(&pki)?;
-            for file in ["ca.crt", "ca.key"] {
+            for file in ["ca.crt", "ca.key", "sa.key", "sa.pub"] {
                 std::fs::copy(other.join("pki").join(file), pki.join(file))?;
             }
         }

@@ -10,12 +10,12 @@ pub(crate) fn from_storage(error: StorageError) -> Status {
             "The provided resource version is too old: {asked} (the oldest kept is {oldest})"
         )),
         StorageError::FutureRevision { asked, current } => too_large_revision(asked.0, current.0),
+        // no Retry-After: whoever asks is told what is wrong, instead of being kept waiting by clients that repeat ten times
         StorageError::Unavailable(why) => Status::new(
             503,
             "ServiceUnavailable",
             format!("storage is unavailable: {why}"),
-        )
-        .retry_after(1),
+        ),
         // no Retry-After: clients that follow it would create a second object
         StorageError::OutcomeUnknown(why) => Status::new(
             504,
