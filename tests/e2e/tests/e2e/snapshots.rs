@@ -158,12 +158,12 @@ fn a_cluster_moves_to_etcd_and_back() -> Result<()> {
         Ok(command.output()?)
     };
     let directory = |path: &Path| path.display().to_string();
-    let in_use = refused(migrate(&directory(&data), &etcd.endpoint)?)?;
+    let in_use = refused(migrate(&directory(&data), &etcd.endpoints())?)?;
     ensure!(in_use.contains("in use"), "{in_use}");
 
     cluster.process.interrupt()?;
-    said(migrate(&directory(&data), &etcd.endpoint)?)?;
-    cluster.restart_with(vec!["--etcd-servers".to_owned(), etcd.endpoint.clone()])?;
+    said(migrate(&directory(&data), &etcd.endpoints())?)?;
+    cluster.restart_with(vec!["--etcd-servers".to_owned(), etcd.endpoints()])?;
     ensure!(maps(&cluster)?.ends_with("1 2 3"), "{}", maps(&cluster)?);
     let watch = format!("get --raw {MAPS}?watch=true&resourceVersion={before}&timeoutSeconds=5");
     let told = cluster.kubectl(&watch)?;
@@ -171,12 +171,12 @@ fn a_cluster_moves_to_etcd_and_back() -> Result<()> {
     cluster.kubectl("create configmap m4 --from-literal=n=4")?;
     let in_etcd = cluster.kubectl("get configmap m4 -o jsonpath={.metadata.resourceVersion}")?;
     ensure!(in_etcd.parse::<u64>()? > before.parse()?);
-    let again = refused(migrate(&directory(&data), &etcd.endpoint)?)?;
+    let again = refused(migrate(&directory(&data), &etcd.endpoints())?)?;
     ensure!(again.contains("is not empty"), "{again}");
 
     cluster.process.interrupt()?;
     let back = TempDir::with_prefix("pilothouse-back")?;
-    said(migrate(&etcd.endpoint, &directory(back.path()))?)?;
+    said(migrate(&etcd.endpoints(), &directory(back.path()))?)?;
     fs::rename(data.join("storage"), data.join("storage-before"))?;
     fs::rename(back.path().join("storage"), data.join("storage"))?;
     cluster.restart_with(Vec::new())?;
