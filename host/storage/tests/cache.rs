@@ -10,7 +10,8 @@ use pilothouse_storage::{
 };
 use tokio::task::JoinSet;
 
-const SOON: Duration = Duration::from_secs(30);
+/// So that a hang becomes a failure, however slow the disk is.
+const SOON: Duration = Duration::from_secs(600);
 
 fn config_maps() -> ResourceInfo {
     ResourceInfo {

@@ -1,6 +1,11 @@
 //! A real etcd for a test: of one member, or of three that can be killed one by one.
 
-use std::{net::TcpListener, path::Path, process::Command};
+use std::{
+    net::TcpListener,
+    path::Path,
+    process::Command,
+    sync::atomic::{AtomicUsize, Ordering},
+};
 
 use anyhow::{Context, Result, ensure};
 use tempfile::TempDir;
@@ -46,8 +51,8 @@ impl Etcd {
         let member = |n: usize| -> Result<Member> {
             Ok(Member {
                 name: format!("m{n}"),
-                client: format!("http://127.0.0.1:{}", free_port()?),
-                peer: format!("http://127.0.0.1:{}", free_port()?),
+                client: own_url()?,
+                peer: own_url()?,
                 process: None,
             })
         };
@@ -123,7 +128,19 @@ impl Member {
     }
 }
 
-/// A port that was free a moment ago.
-fn free_port() -> Result<u16> {
-    Ok(TcpListener::bind("127.0.0.1:0")?.local_addr()?.port())
+/// A URL that nobody else uses, also while the member is away: on Linux, which answers to all of 127.0.0.0/8, a host of its own,
+/// for a port of 127.0.0.1 may be taken meanwhile, as a client's end of a connection for one.
+pub fn own_url() -> Result<String> {
+    static NEXT: AtomicUsize = AtomicUsize::new(0);
+    let process = std::process::id() as usize;
+    let host = match cfg!(target_os = "linux") {
+        true => {
+            let nth = NEXT.fetch_add(1, Ordering::Relaxed);
+            let [a, b, c] = [process / 254, process, nth].map(|n| n % 254 + 1);
+            format!("127.{a}.{b}.{c}")
+        }
+        false => "127.0.0.1".to_owned(),
+    };
+    let port = TcpListener::bind((host.as_str(), 0))?.local_addr()?.port();
+    Ok(format!("http://{host}:{port}"))
 }

@@ -9,6 +9,6 @@ mod kubectl;
 mod process;
 
 pub use cluster::{Cluster, ClusterOptions, compiled_plugins};
-pub use etcd::Etcd;
+pub use etcd::{Etcd, own_url};
 pub use kubectl::Outcome;
 pub use process::{Process, component, pilothouse_command, root, tool, tools};

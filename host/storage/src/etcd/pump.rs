@@ -73,37 +73,68 @@ pub(super) fn replay(
     after: Revision,
     upto: Revision,
 ) -> BoxStream<'static, Result<WatchBatch>> {
-    let start = (None::<Watch>, after);
     let scope = match shared.has_progress {
         true => Scope::Prefix(prefix.clone()),
         false => Scope::Everything,
     };
-    Box::pin(futures::stream::try_unfold(
-        start,
-        move |(watch, reached)| {
-            let (shared, prefix, scope) = (shared.clone(), prefix.clone(), scope.clone());
-            async move {
-                let (mut watch, mut reached) = (watch, reached);
-                while reached < upto {
-                    let open = match watch.take() {
-                        Some(open) => open,
-                        None => Watch::open(&shared, &scope, reached).await?,
+    let replay = Replay {
+        shared,
+        scope,
+        watch: None,
+        reached: after,
+    };
+    Box::pin(futures::stream::try_unfold(replay, move |mut replay| {
+        let prefix = prefix.clone();
+        async move {
+            while replay.reached < upto {
+                let (mut events, revision) = replay.next().await?;
+                replay.reached = replay.reached.max(revision.min(upto));
+                events.retain(|e| e.kv.mod_revision <= upto && e.kv.key.starts_with(&*prefix));
+                if !events.is_empty() {
+                    let batch = WatchBatch {
+                        revision: replay.reached,
+                        events,
                     };
-                    let (mut events, revision) = watch.insert(open).next(&shared).await?;
-                    reached = reached.max(revision.min(upto));
-                    events.retain(|e| e.kv.mod_revision <= upto && e.kv.key.starts_with(&*prefix));
-                    if !events.is_empty() {
-                        let batch = WatchBatch {
-                            revision: reached,
-                            events,
-                        };
-                        return Ok(Some((batch, (watch, reached))));
-                    }
+                    return Ok(Some((batch, replay)));
                 }
-                Ok(None)
             }
-        },
-    ))
+            Ok(None)
+        }
+    }))
+}
+
+/// A history that is being read again.
+struct Replay {
+    shared: Arc<Shared>,
+    scope: Scope,
+    watch: Option<Watch>,
+    reached: Revision,
+}
+
+impl Replay {
+    /// The next answer. After a lost connection it goes on from where it was, as a feed does, for as long as a request may take.
+    async fn next(&mut self) -> Result<Answer> {
+        let deadline = Instant::now() + self.shared.members.timeout();
+        let mut retry = FIRST_RETRY;
+        loop {
+            match self.attempt().await {
+                Err(StorageError::Unavailable(_)) if Instant::now() + retry < deadline => {
+                    self.watch = None;
+                    tokio::time::sleep(retry).await;
+                    retry = LAST_RETRY.min(retry * 2);
+                }
+                answered => return answered,
+            }
+        }
+    }
+
+    async fn attempt(&mut self) -> Result<Answer> {
+        let watch = match self.watch.take() {
+            Some(watch) => watch,
+            None => Watch::open(&self.shared, &self.scope, self.reached).await?,
+        };
+        self.watch.insert(watch).next(&self.shared).await
+    }
 }
 
 /// The revision up to which etcd has compacted, if `asked` is before it.

@@ -16,7 +16,9 @@ use pilothouse_storage::{
 use crate::{durability::journal_end, harness::just};
 
 /// Enough for tables of both keyspaces.
-const OBJECTS: usize = 30_000;
+const OBJECTS_IN_TABLES: usize = 30_000;
+/// With some that are in the journal only.
+const OBJECTS: usize = OBJECTS_IN_TABLES + 5_000;
 const OBJECTS_PER_WRITE: usize = 500;
 
 fn key(n: usize) -> String {
@@ -38,7 +40,19 @@ fn value(n: usize) -> Bytes {
 async fn filled() -> tempfile::TempDir {
     let dir = tempfile::tempdir().expect("temporary directory");
     let storage = Embedded::open(EmbeddedOptions::new(dir.path())).expect("open");
-    for first in (0..OBJECTS).step_by(OBJECTS_PER_WRITE) {
+    write(&storage, 0..OBJECTS_IN_TABLES).await;
+    while [1, 2]
+        .map(|keyspace| tables(dir.path(), keyspace).len())
+        .contains(&0)
+    {
+        tokio::task::yield_now().await;
+    }
+    write(&storage, OBJECTS_IN_TABLES..OBJECTS).await;
+    dir
+}
+
+async fn write(storage: &Embedded, objects: std::ops::Range<usize>) {
+    for first in objects.step_by(OBJECTS_PER_WRITE) {
         let op = |n| Op::Put {
             key: key(n),
             value: value(n),
@@ -47,13 +61,6 @@ async fn filled() -> tempfile::TempDir {
         let ops = (first..first + OBJECTS_PER_WRITE).map(op).collect();
         storage.txn(just(ops)).await.expect("put");
     }
-    while [1, 2]
-        .map(|keyspace| tables(dir.path(), keyspace).len())
-        .contains(&0)
-    {
-        tokio::task::yield_now().await;
-    }
-    dir
 }
 
 /// The tables of the index (1) and of the values (2).

@@ -12,7 +12,7 @@ use rcgen::{BasicConstraints, CertificateParams, ExtendedKeyUsagePurpose, IsCa, 
 
 use crate::{
     etcd_server::{EtcdServer, TlsFiles},
-    harness::{Engine, PATIENCE},
+    harness::{Engine, PATIENCE, Watched},
 };
 
 struct EtcdEngine(Arc<Etcd>);
@@ -43,7 +43,11 @@ async fn put(storage: &dyn Storage, key: &str, value: &str) -> Revision {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn etcd() {
     let (server, _dir) = EtcdServer::start();
-    let engine = Arc::new(Etcd::connect(options(&server)).await.expect("connect"));
+    let alone = EtcdOptions {
+        compaction_interval: None, // nothing else may take a revision
+        ..options(&server)
+    };
+    let engine = Arc::new(Etcd::connect(alone).await.expect("connect"));
     crate::conformance(&|| Box::new(EtcdEngine(engine.clone()))).await;
 }
 
@@ -65,18 +69,17 @@ async fn prefixes_separate_tenants() {
     let plain = Etcd::connect(options(&server)).await.expect("connect");
     let start = one.current_revision().await.expect("revision");
     let request = WatchRequest::new("/registry/", start);
-    let mut watch = one.watch(request).await.expect("watch");
+    let mut watch = Watched::of(&one, request).await;
     put(&other, "/registry/pods/a", "other").await;
     put(&plain, "/registry/pods/a", "plain").await;
     let revision = put(&one, "/registry/pods/a", "one").await;
 
-    let batch = tokio::time::timeout(PATIENCE, watch.next())
-        .await
-        .expect("in time");
-    let batch = batch.expect("open").expect("batch");
-    assert_eq!(batch.events.len(), 1);
-    assert_eq!(&*batch.events[0].kv.key, "/registry/pods/a");
-    assert_eq!(batch.events[0].kv.mod_revision, revision);
+    let events = watch.events(1).await;
+    let seen: Vec<_> = events
+        .iter()
+        .map(|e| (&*e.kv.key, e.kv.mod_revision))
+        .collect();
+    assert_eq!(seen, [("/registry/pods/a", revision)]);
     let everything = RangeRequest::prefix("");
     for (engine, value) in [(&one, "one"), (&other, "other"), (&plain, "plain")] {
         let found = engine.range(everything.clone()).await.expect("range").kvs;
@@ -96,40 +99,34 @@ async fn prefixes_separate_tenants() {
 #[tokio::test]
 async fn each_prefix_has_a_watch_of_its_own() {
     let dir = tempfile::tempdir().expect("temporary directory");
-    let server = EtcdServer::start_in(dir.path(), 0, None);
-    let port = server.port();
+    let server = EtcdServer::start_in(dir.path());
+    let endpoint = server.endpoint.clone();
     let by_prefix = EtcdOptions {
         reliable_progress: Some(true),
         ..options(&server)
     };
     let storage = Etcd::connect(by_prefix).await.expect("connect");
     let start = storage.current_revision().await.expect("revision");
-    let watch = |prefix: &'static str| storage.watch(WatchRequest::new(prefix, start));
-    let mut pods = watch("/registry/pods/").await.expect("watch");
-    let mut again = watch("/registry/pods/").await.expect("watch");
-    let mut secrets = watch("/registry/secrets/").await.expect("watch");
+    let watch = |prefix: &'static str| Watched::of(&storage, WatchRequest::new(prefix, start));
+    let mut pods = watch("/registry/pods/").await;
+    let mut again = watch("/registry/pods/").await;
+    let mut secrets = watch("/registry/secrets/").await;
     for watch in [&mut pods, &mut again, &mut secrets] {
-        assert!(futures::poll!(watch.next()).is_pending());
+        assert!(watch.is_quiet().await);
     }
     let written = put(&storage, "/registry/pods/a", "1").await;
     for watch in [&mut pods, &mut again] {
-        let batch = tokio::time::timeout(PATIENCE, watch.next()).await;
-        let batch = batch.expect("in time").expect("open").expect("batch");
-        assert_eq!((batch.revision, batch.events.len()), (written, 1));
+        assert_eq!(watch.revision().await, written);
     }
     // of the quiet one it is asked how far it has come
     storage.request_progress("/registry/secrets/", written);
-    let batch = tokio::time::timeout(PATIENCE, secrets.next()).await;
-    let batch = batch.expect("in time").expect("open").expect("batch");
-    assert!(batch.events.is_empty() && batch.revision >= written);
+    assert!(secrets.progress().await >= written);
 
-    drop(server);
-    let server = EtcdServer::start_in(dir.path(), port, None);
+    server.stop();
+    let server = EtcdServer::start_at(dir.path(), &endpoint, None);
     let other = Etcd::connect(options(&server)).await.expect("connect");
     let second = put(&other, "/registry/secrets/b", "2").await;
-    let batch = tokio::time::timeout(PATIENCE, secrets.next()).await;
-    let batch = batch.expect("in time").expect("open").expect("batch");
-    assert_eq!((batch.revision, batch.events.len()), (second, 1));
+    assert_eq!(secrets.revision().await, second);
 }
 
 #[tokio::test]
@@ -150,20 +147,14 @@ async fn a_user_of_etcd_needs_the_prefix_only() {
     let user = |password: &str| EtcdOptions {
         user: Some(("cluster".to_owned(), password.to_owned())),
         reliable_progress: Some(true), // a watch of all keys needs more permissions
-        timeout: Duration::from_secs(5),
         ..options(&server)
     };
     let storage = Etcd::connect(user("secret")).await.expect("connect");
     let start = storage.current_revision().await.expect("revision");
-    let mut watch = storage
-        .watch(WatchRequest::new("/registry/pods/", start))
-        .await
-        .expect("watch");
-    assert!(futures::poll!(watch.next()).is_pending());
+    let mut watch = Watched::of(&storage, WatchRequest::new("/registry/pods/", start)).await;
+    assert!(watch.is_quiet().await);
     let written = put(&storage, "/registry/pods/a", "1").await;
-    let batch = tokio::time::timeout(PATIENCE, watch.next()).await;
-    let batch = batch.expect("in time").expect("open").expect("batch");
-    assert_eq!(batch.revision, written);
+    assert_eq!(watch.revision().await, written);
     storage.health().await.expect("healthy");
 
     let elsewhere = Etcd::connect(EtcdOptions {
@@ -178,27 +169,24 @@ async fn a_user_of_etcd_needs_the_prefix_only() {
 #[tokio::test]
 async fn a_watch_survives_a_restart_of_etcd() {
     let dir = tempfile::tempdir().expect("temporary directory");
-    let server = EtcdServer::start_in(dir.path(), 0, None);
-    let port = server.port();
+    let server = EtcdServer::start_in(dir.path());
+    let endpoint = server.endpoint.clone();
     let storage = Etcd::connect(options(&server)).await.expect("connect");
     let first = put(&storage, "/registry/pods/a", "1").await;
     let request = WatchRequest::new("/registry/pods/", first);
-    let mut watch = storage.watch(request).await.expect("watch");
-    assert!(futures::poll!(watch.next()).is_pending());
+    let mut watch = Watched::of(&storage, request).await;
+    assert!(watch.is_quiet().await);
 
-    drop(server);
+    server.stop();
     let down = storage
         .get("/registry/pods/a", None)
         .await
         .expect_err("down");
     assert!(matches!(down, StorageError::Unavailable(_)), "{down:?}");
-    let server = EtcdServer::start_in(dir.path(), port, None);
+    let server = EtcdServer::start_at(dir.path(), &endpoint, None);
     let other = Etcd::connect(options(&server)).await.expect("connect");
     let second = put(&other, "/registry/pods/b", "2").await;
-    let batch = tokio::time::timeout(PATIENCE, watch.next())
-        .await
-        .expect("in time");
-    assert_eq!(batch.expect("open").expect("batch").revision, second);
+    assert_eq!(watch.revision().await, second);
 }
 
 #[tokio::test]
@@ -263,12 +251,11 @@ fn certificates(dir: &Path) -> TlsFiles {
 async fn tls_with_client_certificates() {
     let dir = tempfile::tempdir().expect("temporary directory");
     let files = certificates(dir.path());
-    let server = EtcdServer::start_in(dir.path(), 0, Some(&files));
+    let server = EtcdServer::start_at(dir.path(), "https://127.0.0.1:0", Some(&files));
     let with_certificate = EtcdOptions {
         ca_file: Some(files.ca.clone()),
         cert_file: Some(files.cert.clone()),
         key_file: Some(files.key.clone()),
-        timeout: Duration::from_secs(5),
         ..options(&server)
     };
     let storage = Etcd::connect(with_certificate.clone())

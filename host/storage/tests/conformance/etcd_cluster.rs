@@ -2,7 +2,6 @@
 
 use std::{
     io::BufReader,
-    net::TcpListener,
     process::{Child, Command, Stdio},
 };
 
@@ -10,30 +9,32 @@ use etcd_client::Client;
 use rustix::process::{Pid, Signal, kill_process};
 use tempfile::TempDir;
 
-use crate::etcd_server::{address, binary};
+use crate::{
+    etcd_server::{address, binary},
+    loopback::{free_port, own_host},
+};
 
 const MEMBERS: usize = 3;
 
 pub(crate) struct EtcdCluster {
     dir: TempDir,
-    client_ports: [u16; MEMBERS],
-    peer_ports: [u16; MEMBERS],
+    clients: [String; MEMBERS],
+    peers: [String; MEMBERS],
     running: [Option<Child>; MEMBERS],
 }
 
 impl EtcdCluster {
     pub(crate) fn start() -> Self {
-        let listeners: Vec<TcpListener> = (0..2 * MEMBERS)
-            .map(|_| TcpListener::bind("127.0.0.1:0").expect("a free port"))
-            .collect();
-        let port = |i: usize| listeners[i].local_addr().expect("its address").port();
+        let url = |_| {
+            let host = own_host();
+            format!("http://{host}:{}", free_port(&host))
+        };
         let mut cluster = Self {
             dir: tempfile::tempdir().expect("temporary directory"),
-            client_ports: std::array::from_fn(port),
-            peer_ports: std::array::from_fn(|i| port(MEMBERS + i)),
+            clients: std::array::from_fn(url),
+            peers: std::array::from_fn(url),
             running: Default::default(),
         };
-        drop(listeners);
         cluster.start_all();
         cluster
     }
@@ -45,7 +46,7 @@ impl EtcdCluster {
     }
 
     pub(crate) fn endpoint(&self, member: usize) -> String {
-        format!("http://127.0.0.1:{}", self.client_ports[member])
+        self.clients[member].clone()
     }
 
     /// Kills a member.
@@ -108,20 +109,18 @@ impl EtcdCluster {
     }
 
     fn spawn(&self, member: usize) -> Child {
-        let peer = |i: usize| format!("http://127.0.0.1:{}", self.peer_ports[i]);
-        let cluster: Vec<String> = (0..MEMBERS).map(|i| format!("m{i}={}", peer(i))).collect();
+        let peers = self.peers.iter().enumerate();
+        let cluster: Vec<String> = peers.map(|(i, peer)| format!("m{i}={peer}")).collect();
         let mut command = Command::new(binary());
         command
             .args(["--name", &format!("m{member}")])
             .arg("--data-dir")
             .arg(self.dir.path().join(format!("m{member}")))
-            .args(["--listen-client-urls", &self.endpoint(member)])
-            .args(["--advertise-client-urls", &self.endpoint(member)])
-            .args(["--listen-peer-urls", &peer(member)])
-            .args(["--initial-advertise-peer-urls", &peer(member)])
+            .args(["--listen-client-urls", &self.clients[member]])
+            .args(["--advertise-client-urls", &self.clients[member]])
+            .args(["--listen-peer-urls", &self.peers[member]])
+            .args(["--initial-advertise-peer-urls", &self.peers[member]])
             .args(["--initial-cluster", &cluster.join(",")])
-            // so that a leader is followed quickly
-            .args(["--heartbeat-interval", "50", "--election-timeout", "500"])
             .arg("--unsafe-no-fsync");
         command.stderr(Stdio::piped()).spawn().expect("start etcd")
     }

@@ -1,4 +1,4 @@
-//! A real etcd on free ports, in a directory of its own, killed when dropped.
+//! A real etcd at an address and in a directory of its own, killed when dropped.
 
 use std::{
     env,
@@ -7,7 +7,10 @@ use std::{
     process::{Child, Command, Stdio},
 };
 
+use rustix::process::{Pid, Signal, kill_process};
 use tempfile::TempDir;
+
+use crate::loopback::own_host;
 
 /// PEM files of a server that asks for client certificates.
 pub(crate) struct TlsFiles {
@@ -25,25 +28,23 @@ impl EtcdServer {
     /// With its own data directory.
     pub(crate) fn start() -> (Self, TempDir) {
         let dir = tempfile::tempdir().expect("temporary directory");
-        let server = Self::start_in(dir.path(), 0, None);
+        let server = Self::start_in(dir.path());
         (server, dir)
     }
 
-    /// On a given port, or on a free one if it is zero.
-    pub(crate) fn start_in(dir: &Path, port: u16, tls: Option<&TlsFiles>) -> Self {
-        let scheme = if tls.is_some() { "https" } else { "http" };
+    /// In a directory that others may share.
+    pub(crate) fn start_in(dir: &Path) -> Self {
+        Self::start_at(dir, &format!("http://{}:0", own_host()), None)
+    }
+
+    /// At a URL, such as where it was before; port 0 is any that is free.
+    pub(crate) fn start_at(dir: &Path, url: &str, tls: Option<&TlsFiles>) -> Self {
         let mut command = Command::new(binary());
         command
             .arg("--data-dir")
             .arg(dir.join("etcd"))
-            .args([
-                "--listen-client-urls",
-                &format!("{scheme}://127.0.0.1:{port}"),
-            ])
-            .args([
-                "--advertise-client-urls",
-                &format!("{scheme}://127.0.0.1:{port}"),
-            ])
+            .args(["--listen-client-urls", url])
+            .args(["--advertise-client-urls", url])
             .args(["--listen-peer-urls", "http://127.0.0.1:0"])
             .args(["--initial-advertise-peer-urls", "http://127.0.0.1:0"])
             .args(["--initial-cluster", "default=http://127.0.0.1:0"])
@@ -54,6 +55,7 @@ impl EtcdServer {
             command.arg("--cert-file").arg(&tls.cert);
             command.arg("--key-file").arg(&tls.key);
         }
+        let (scheme, _) = url.split_once("://").expect("a URL");
         let mut child = command.stderr(Stdio::piped()).spawn().expect("start etcd");
         let mut log = BufReader::new(child.stderr.take().expect("its log"));
         let address = address(&mut log);
@@ -64,14 +66,15 @@ impl EtcdServer {
             child,
         }
     }
+}
 
-    pub(crate) fn port(&self) -> u16 {
-        let port = self
-            .endpoint
-            .rsplit(':')
-            .next()
-            .and_then(|p| p.parse().ok());
-        port.expect("an endpoint ends in its port")
+impl EtcdServer {
+    /// Ends it in an orderly way. Killed, an etcd of one member before 3.5.5 may lose what it has answered (etcd-io/etcd#14370), and
+    /// gives the same revisions to other writes when it comes back.
+    pub(crate) fn stop(mut self) {
+        let id = Pid::from_raw(self.child.id().cast_signed()).expect("its id");
+        kill_process(id, Signal::TERM).expect("signal etcd");
+        self.child.wait().expect("wait for etcd");
     }
 }
 

@@ -24,6 +24,7 @@ use tokio::{sync::Notify, task::JoinSet};
 use crate::harness::{PATIENCE, text};
 
 const PREFIX: &str = "/registry/history/";
+const ASK_AGAIN: Duration = Duration::from_secs(1);
 
 /// What a writer was told.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -52,11 +53,15 @@ struct Notes {
     stopping: AtomicBool,
 }
 
+/// How far a watcher has come.
+type Reached = tokio::sync::watch::Receiver<Revision>;
+
 /// Writers and watchers at work.
 pub(crate) struct History {
     notes: Arc<Notes>,
     writers: JoinSet<()>,
     watchers: JoinSet<Vec<Seen>>,
+    reached: Vec<Reached>,
     storages: Vec<Arc<dyn Storage>>,
     stop_watching: Arc<tokio::sync::watch::Sender<Option<Revision>>>,
     start: Revision,
@@ -69,17 +74,22 @@ impl History {
         let notes = Arc::new(Notes::default());
         let stop_watching = Arc::new(tokio::sync::watch::Sender::new(None));
         let (mut writers, mut watchers) = (JoinSet::new(), JoinSet::new());
+        let mut reached = Vec::new();
         for (at, storage) in storages.iter().enumerate() {
             for writer in 0..3 {
                 let name = format!("{at}-{writer}");
                 writers.spawn(write(storage.clone(), name, notes.clone()));
             }
-            watchers.spawn(watch(storage.clone(), start, stop_watching.subscribe()));
+            let progress = tokio::sync::watch::Sender::new(start);
+            reached.push(progress.subscribe());
+            let until = stop_watching.subscribe();
+            watchers.spawn(watch(storage.clone(), progress, until));
         }
         Self {
             notes,
             writers,
             watchers,
+            reached,
             storages: storages.to_vec(),
             stop_watching,
             start,
@@ -95,6 +105,16 @@ impl History {
     /// Waits until so many more writes have failed.
     pub(crate) async fn failures(&self, more: usize) {
         self.reaches(&self.notes.failed, more, "failed").await;
+    }
+
+    /// Waits until every watcher has seen what happened up to a revision.
+    pub(crate) async fn watched(&self, revision: Revision) {
+        for reached in &self.reached {
+            let mut reached = reached.clone();
+            let reached = reached.wait_for(|reached| *reached >= revision);
+            let reached = tokio::time::timeout(PATIENCE, reached).await;
+            reached.expect("a watch hangs").expect("a watcher");
+        }
     }
 
     async fn reaches(&self, counter: &AtomicUsize, more: usize, what: &str) {
@@ -237,11 +257,11 @@ async fn write(storage: Arc<dyn Storage>, name: String, notes: Arc<Notes>) {
 /// Notes every change until the last revision; goes on from where it was when its watch ends.
 async fn watch(
     storage: Arc<dyn Storage>,
-    start: Revision,
+    progress: tokio::sync::watch::Sender<Revision>,
     mut until: tokio::sync::watch::Receiver<Option<Revision>>,
 ) -> Vec<Seen> {
     let mut seen = Vec::new();
-    let mut reached = start;
+    let mut reached = *progress.borrow();
     loop {
         let request = WatchRequest::new(PREFIX, reached);
         let Ok(mut batches) = storage.watch(request).await else {
@@ -259,6 +279,8 @@ async fn watch(
             let batch = tokio::select! {
                 batch = batches.next() => batch,
                 _ = until.changed() => continue,
+                // who waits for progress asks again, since it is not asked for on his behalf for ever
+                () = tokio::time::sleep(ASK_AGAIN), if last.is_some() => continue,
             };
             let batch = match batch {
                 Some(Ok(batch)) => batch,
@@ -266,6 +288,7 @@ async fn watch(
                 Some(Err(error)) => panic!("{error}"),
             };
             reached = batch.revision;
+            progress.send_replace(reached);
             seen.extend(batch.events.into_iter().map(|event| Seen {
                 revision: event.kv.mod_revision,
                 key: event.kv.key.to_string(),

@@ -12,6 +12,7 @@ mod etcd_server;
 mod harness;
 mod history;
 mod leases;
+mod loopback;
 mod reads;
 mod snapshots;
 mod transactions;

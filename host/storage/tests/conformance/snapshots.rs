@@ -379,7 +379,7 @@ async fn the_snapshot_of_etcd_is_etcds_own() {
         "--initial-advertise-peer-urls",
         peer,
     ]);
-    let again = EtcdServer::start_in(restored.path(), 0, None);
+    let again = EtcdServer::start_in(restored.path());
     assert_eq!(all(&*etcd(&again).await, None).await, then);
 }
 

@@ -12,7 +12,7 @@ use std::{
     os::unix::ffi::OsStringExt,
     path::{Path, PathBuf},
     sync::{
-        Arc, Mutex, MutexGuard, PoisonError,
+        Arc, Condvar, Mutex, MutexGuard, PoisonError,
         atomic::{AtomicUsize, Ordering},
     },
     time::Duration,
@@ -22,6 +22,8 @@ use libc::{c_char, c_int, c_void, iovec, off_t, size_t, ssize_t};
 use rand::{Rng, rngs::StdRng};
 
 const SECTOR: usize = 512;
+/// Whoever waits for a call that is held goes on after this, so that a test fails and does not hang.
+const LONGEST_HOLD: Duration = Duration::from_secs(60);
 
 /// What happens to calls that match.
 #[derive(Clone, Copy, Debug)]
@@ -30,7 +32,8 @@ pub(crate) enum Fault {
     Error(c_int),
     /// Writes at most so many bytes at once.
     Short(usize),
-    Delay(Duration),
+    /// Takes until other rules hold.
+    Hold,
 }
 
 /// Which calls fail how. Files are chosen by a part of their path.
@@ -53,6 +56,9 @@ pub(crate) enum Call {
 #[derive(Default)]
 struct State {
     rules: Vec<Rule>,
+    /// How often the rules have changed.
+    changes: usize,
+    held: usize,
     /// Bytes that can still be written.
     free: Option<usize>,
     /// Calls until the power fails, and whether it has.
@@ -65,6 +71,7 @@ struct State {
 struct Ruled {
     dir: PathBuf,
     state: Mutex<State>,
+    rules_change: Condvar,
 }
 
 static RULED: Mutex<Vec<Arc<Ruled>>> = Mutex::new(Vec::new());
@@ -85,7 +92,11 @@ impl Disk {
             state.synced.insert(path, bytes);
         }
         let state = Mutex::new(state);
-        let ruled = Arc::new(Ruled { dir, state });
+        let ruled = Arc::new(Ruled {
+            dir,
+            state,
+            rules_change: Condvar::new(),
+        });
         lock(&RULED).push(ruled.clone());
         COUNT.fetch_add(1, Ordering::SeqCst);
         Self(ruled)
@@ -93,7 +104,15 @@ impl Disk {
 
     /// From now on these rules hold, and no others.
     pub(crate) fn obey(&self, rules: &[Rule]) {
-        self.0.state().rules = rules.to_vec();
+        let mut state = self.0.state();
+        state.rules = rules.to_vec();
+        state.changes += 1;
+        self.0.rules_change.notify_all();
+    }
+
+    /// Whether a call is being held.
+    pub(crate) fn holds(&self) -> bool {
+        self.0.state().held > 0
     }
 
     /// Lets so many more bytes be written; `None` is no limit.
@@ -258,9 +277,8 @@ impl Ruled {
             match rule.fault {
                 Fault::Error(number) => return Verdict::Refuse(number),
                 Fault::Short(most) => return Verdict::Shorten(most.min(length)),
-                Fault::Delay(time) => {
-                    drop(state);
-                    std::thread::sleep(time);
+                Fault::Hold => {
+                    self.hold(state);
                     return Verdict::Pass;
                 }
             }
@@ -274,6 +292,17 @@ impl Ruled {
             }
             _ => Verdict::Pass,
         }
+    }
+
+    fn hold(&self, mut state: MutexGuard<'_, State>) {
+        state.held += 1;
+        let since = state.changes;
+        let unchanged = |state: &mut State| state.changes == since;
+        let waited = self
+            .rules_change
+            .wait_timeout_while(state, LONGEST_HOLD, unchanged);
+        let (mut state, _) = waited.unwrap_or_else(PoisonError::into_inner);
+        state.held -= 1;
     }
 }
 

@@ -11,7 +11,7 @@ use std::{
 
 use anyhow::{Result, ensure};
 use bytes::Bytes;
-use pilothouse_e2e::{Process, tool};
+use pilothouse_e2e::{Process, own_url, tool};
 use pilothouse_storage::{Etcd, EtcdOptions, Lease, Revision, Storage, Txn};
 use tokio::task::JoinSet;
 
@@ -104,7 +104,7 @@ struct EtcdServer {
 impl EtcdServer {
     fn start(dir: &Path) -> Result<Self> {
         let dir = tempfile::tempdir_in(dir)?;
-        let [client, peer] = [free_url()?, free_url()?];
+        let [client, peer] = [own_url()?, own_url()?];
         let process = Process::start(
             Command::new(tool("etcd")?)
                 .args(["--name", "bench", "--logger", "zap"])
@@ -124,9 +124,4 @@ impl EtcdServer {
             _dir: dir,
         })
     }
-}
-
-fn free_url() -> Result<String> {
-    let listener = std::net::TcpListener::bind("127.0.0.1:0")?;
-    Ok(format!("http://{}", listener.local_addr()?))
 }
