@@ -15,6 +15,7 @@ mod index;
 mod journal;
 mod leases;
 mod reads;
+mod reclaim;
 mod records;
 mod salvage;
 mod snapshot;
@@ -62,6 +63,8 @@ pub struct EmbeddedOptions {
     pub history_events: usize,
     /// At most about so many bytes of changes are kept; bounds the disk.
     pub history_bytes: u64,
+    /// So many bytes besides twice of what is kept may lie on the disk, and the journals, which are at most 128 MB.
+    pub slack_bytes: u64,
     /// Writes are refused with `NoSpace` while less is free, so that none fails half-way.
     pub reserve_bytes: u64,
     /// Changes nothing in `dir` and takes no writes; reads what can be read, damaged or not.
@@ -71,13 +74,14 @@ pub struct EmbeddedOptions {
 }
 
 impl EmbeddedOptions {
-    /// The defaults in a directory: five minutes of history, 200,000 changes and 256 MiB at most, 64 MiB reserve.
+    /// The defaults in a directory: five minutes of history, 200,000 changes and 256 MiB at most, 32 MiB slack, 64 MiB reserve.
     pub fn new(dir: impl Into<PathBuf>) -> Self {
         Self {
             dir: dir.into(),
             history: Duration::from_secs(300),
             history_events: 200_000,
             history_bytes: 256 << 20,
+            slack_bytes: 32 << 20,
             reserve_bytes: 64 << 20,
             read_only: false,
             clock: Arc::new(SystemClock::default()),
@@ -147,6 +151,14 @@ impl Embedded {
     /// Does now what the clock asks for: ends leases, compacts the history. Time-driven upkeep calls it every second by itself.
     pub async fn tick(&self) -> Result<()> {
         self.ask(Request::Tick).await
+    }
+
+    /// Frees the disk of what is not kept any more, if it is worth it, and returns when that is done. The engine does so by itself
+    /// in the background.
+    pub async fn reclaim(&self) -> Result<()> {
+        let shared = self.shared.clone();
+        let reclaimed = tokio::task::spawn_blocking(move || shared.reclaim()).await;
+        reclaimed.unwrap_or_else(|e| Err(StorageError::Unavailable(e.to_string())))
     }
 
     /// Bytes on disk.

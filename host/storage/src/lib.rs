@@ -16,8 +16,10 @@
 //! 3. A transaction is there whole or not at all; one that was not answered may be there, once.
 //!    Both: `transactions::a_key_written_twice_is_refused_whole`; `kill::nothing_acknowledged_is_lost_by_kill`,
 //!    `errors::a_disk_that_fills_up_keeps_what_it_acknowledged`.
-//! 4. Revision order is commit order, and every key is linearizable. Both: `concurrency::revision_order_is_commit_order`,
-//!    `concurrency::a_counter_loses_no_step`; `kill::nothing_acknowledged_is_lost_by_kill`, `history::broken_promises_are_found`.
+//! 4. Revision order is commit order, and every key is linearizable, read from storage or from a watch cache that has caught up.
+//!    Both: `concurrency::revision_order_is_commit_order`, `concurrency::a_counter_loses_no_step`; embedded:
+//!    `kill::nothing_acknowledged_is_lost_by_kill`, `history::broken_promises_are_found`; several API servers on an etcd whose
+//!    members fail: `etcd_reads::reads_are_linearizable_through_watch_caches_too`.
 //! 5. A watch sees every change once, in order, without gaps and never half a revision, across restarts too; or it is told
 //!    `Compacted`. Both: `watches::past_and_live_join_without_a_gap`, `watches::a_revision_is_never_split`,
 //!    `watches::a_slow_watch_misses_nothing`, `concurrency::watches_while_compacting`;
@@ -33,10 +35,10 @@
 //! 9. A full disk fails writes with `NoSpace`; reads go on, and writes succeed again once there is space.
 //!    `durability::a_full_disk_refuses_writes_only_and_heals`, `errors::a_disk_that_fills_up_keeps_what_it_acknowledged`,
 //!    `errors::a_failing_disk_fails_writes_only_and_heals`.
-//! 10. Memory is bounded by what is live and by the history that is kept, not by what was written. The disk is bounded as well,
-//!     but loosely: a removed value is freed when its table is merged, which can leave gigabytes after a million updates.
+//! 10. Memory is bounded by what is live and by the history that is kept, not by what was written. So is the disk: tables take at
+//!     most about twice of what is kept and 32 MiB, three times while they are written anew, and journals 128 MB.
 //!     `durability::compaction_bounds_the_disk`, `durability::history_goes_by_age_and_by_size`,
-//!     `durability::history_goes_by_its_bytes`.
+//!     `durability::history_goes_by_its_bytes`; `power::freeing_the_disk_loses_nothing_when_the_power_fails`.
 //! 11. A start drops what a crash left unfinished and nothing else. Damage is refused with the file, what about it, and what to
 //!     do; found later, it ends writes and not reads; a read-only start changes nothing and shows what can be read.
 //!     `durability::a_torn_tail_is_dropped`, `damage::damage_is_refused_with_the_file_and_what_to_do`,
@@ -44,7 +46,8 @@
 //! 12. Two processes never write the same directory. `durability::a_second_process_is_told_what_to_do`.
 //! 13. A snapshot is of one moment, whatever is written meanwhile, and a file that is not whole is restored by nobody. What
 //!     clients knew before a restore or a migration is `Compacted` afterwards, and no revision comes back.
-//!     `snapshots::a_snapshot_taken_under_load_is_of_one_moment`, `snapshots::what_cannot_be_restored_leaves_nothing_behind`,
+//!     `snapshots::a_snapshot_taken_under_load_is_of_one_moment`,
+//!     `snapshots::a_snapshot_is_whole_also_when_the_disk_is_freed_meanwhile`, `snapshots::what_cannot_be_restored_leaves_nothing_behind`,
 //!     `snapshots::a_restored_directory_holds_what_was_there`, `snapshots::a_cluster_moves_to_etcd_and_back`.
 //! 14. A value that cannot be decrypted is told as such and hides none of the others.
 //!     `encrypted::one_unreadable_value_does_not_hide_its_neighbours`.

@@ -26,6 +26,7 @@ use super::{
     draft::{Change, Draft},
     index::{Entry, Index},
     leases::Leases,
+    reclaim,
     records::WriteSet,
 };
 use crate::engine::{Lease, Result, Revision, StorageError, Txn, TxnResponse};
@@ -331,6 +332,7 @@ impl Committer {
         while let Some(id) = self.leases.expired(now_ms) {
             self.revoke(Lease(id))?;
         }
+        reclaim::begin(&self.shared);
         Ok(())
     }
 

@@ -22,18 +22,24 @@ use std::{
     fs::{self, File, TryLockError},
     io::{self, Write},
     path::{Path, PathBuf},
-    sync::Arc,
+    sync::{
+        Arc,
+        atomic::{AtomicU64, Ordering},
+    },
     time::Duration,
 };
 
 use bytes::Bytes;
-use fjall::{Database, Keyspace, KeyspaceCreateOptions, PersistMode};
+use fjall::{
+    AbstractTree, Database, DatabaseBuilder, Keyspace, KeyspaceCreateOptions, PersistMode,
+};
 use parking_lot::{Mutex, RwLock};
 
 use super::{
     damage::{self, Damage},
     index::Version,
     journal,
+    reclaim::Reclaimer,
     records::{Loaded, WriteSet, read_record, value_key},
     salvage::Salvage,
 };
@@ -65,7 +71,20 @@ pub(super) struct Disk {
     free_space: Arc<super::FreeSpace>,
     open: RwLock<Option<Open>>,
     state: Arc<Mutex<State>>,
-    _lock: Option<File>,
+    reclaimer: Reclaimer,
+    _lock: Option<Lock>,
+}
+
+/// Held as long as the engine lives, so that no two processes write the same files. Given back by name: a process that is being
+/// started at that moment has the file open too.
+struct Lock(File);
+
+impl Drop for Lock {
+    fn drop(&mut self) {
+        if let Err(error) = self.0.unlock() {
+            tracing::warn!(%error, "storage: the data directory could not be unlocked");
+        }
+    }
 }
 
 /// Whether writes are taken.
@@ -83,25 +102,59 @@ pub(super) struct Open {
     pub(super) index: Keyspace,
     pub(super) values: Keyspace,
     /// Of the snapshots that are being taken.
-    pub(super) snapshots: Mutex<HashMap<u64, fjall::Snapshot>>,
+    pub(super) snapshots: Mutex<Snapshots>,
     /// What is removed once the database is closed.
     _copy: Option<Salvage>,
+}
+
+/// The database's snapshots that are held.
+#[derive(Default)]
+pub(super) struct Snapshots {
+    open: HashMap<u64, fjall::Snapshot>,
+    last: u64,
+}
+
+impl Snapshots {
+    /// A snapshot and its number, which no other has, also of the database when it was or will be open another time.
+    pub(super) fn begin(&mut self, database: &Database) -> (u64, fjall::Snapshot) {
+        static NEXT: AtomicU64 = AtomicU64::new(1);
+        self.last = NEXT.fetch_add(1, Ordering::Relaxed);
+        let snapshot = database.snapshot();
+        self.open.insert(self.last, snapshot.clone());
+        (self.last, snapshot)
+    }
+
+    pub(super) fn get(&self, id: u64) -> Option<&fjall::Snapshot> {
+        self.open.get(&id)
+    }
+
+    pub(super) fn end(&mut self, id: u64) {
+        self.open.remove(&id);
+    }
+
+    /// The number of the last one, unless one is open.
+    pub(super) fn last_if_none_is_open(&self) -> Option<u64> {
+        self.open.is_empty().then_some(self.last)
+    }
 }
 
 impl Disk {
     pub(super) fn open(options: &super::EmbeddedOptions) -> Result<(Self, Loaded)> {
         let dir = &options.dir;
         let path = dir.join(DATABASE);
+        let reclaimer = Reclaimer::default();
         let (lock, open, loaded, state) = if options.read_only {
             let lock = lock_if_there(dir)?;
             let (open, loaded) = super::salvage::open(&path)?;
-            let why = StorageError::ReadOnly("it was started with --storage-read-only".to_owned());
+            let why = "it was started with --storage-read-only; start it again without that to write, and restore a snapshot \
+                       into a new data directory first if this one is damaged";
+            let why = StorageError::ReadOnly(why.to_owned());
             (lock, open, loaded, State::ReadOnly(why))
         } else {
             fs::create_dir_all(dir)
                 .map_err(|e| io_error(&e, &format!("create {}", dir.display())))?;
             let lock = lock(dir)?;
-            let (open, loaded) = open_checked(&path)?;
+            let (open, loaded) = open_checked(&path, &reclaimer)?;
             (Some(lock), open, loaded, State::Serving)
         };
         let disk = Self {
@@ -110,6 +163,7 @@ impl Disk {
             free_space: options.free_space.clone(),
             open: RwLock::new(Some(open)),
             state: Arc::new(Mutex::new(state)),
+            reclaimer,
             _lock: lock,
         };
         Ok((disk, loaded))
@@ -117,12 +171,19 @@ impl Disk {
 
     /// Refuses writes while the disk is about to be full, before they can fail half-way.
     pub(super) fn check_space(&self) -> Result<()> {
+        self.check_room(0)
+    }
+
+    /// The same for what takes so many bytes more.
+    pub(super) fn check_room(&self, bytes: u64) -> Result<()> {
         match (self.free_space)(&self.dir) {
-            Ok(free) if free < self.reserve_bytes => Err(StorageError::NoSpace(format!(
-                "{free} bytes are free for {}, and {} are kept in reserve",
-                self.dir.display(),
-                self.reserve_bytes
-            ))),
+            Ok(free) if free < self.reserve_bytes.saturating_add(bytes) => {
+                Err(StorageError::NoSpace(format!(
+                    "{free} bytes are free for {}, and {} are kept in reserve",
+                    self.dir.display(),
+                    self.reserve_bytes
+                )))
+            }
             Ok(_) => Ok(()),
             Err(e) => Err(io_error(&e, "read the free disk space")),
         }
@@ -133,7 +194,7 @@ impl Disk {
         let guard = self.open.read();
         let open = guard.as_ref().ok_or_else(closed)?;
         let ended = |error: &fjall::Error| matches!(error, fjall::Error::Poisoned);
-        open.make_room()
+        open.make_room(self.reclaimer.is_merging())
             .map_err(|error| self.broke(database_error(&error), ended(&error)))?;
         open.commit(set).map_err(|error| {
             let why = self.broke(database_error(&error), ended(&error));
@@ -175,7 +236,7 @@ impl Disk {
     }
 
     /// Ends writes at once, and finds out meanwhile which files are damaged.
-    fn found_damage(&self, error: &StorageError) {
+    pub(super) fn found_damage(&self, error: &StorageError) {
         let mut state = self.state.lock();
         if matches!(*state, State::ReadOnly(_)) {
             return;
@@ -187,6 +248,10 @@ impl Disk {
             let damages = damage::read_tables(&path).unwrap_or_default();
             become_read_only(&state, &path, &damages, &error);
         });
+    }
+
+    pub(super) fn reclaimer(&self) -> &Reclaimer {
+        &self.reclaimer
     }
 
     fn path(&self) -> PathBuf {
@@ -232,11 +297,14 @@ impl Disk {
                 return Err(become_read_only(&self.state, &path, &damages, &error));
             }
         }
+        self.reclaimer.stop();
         let mut guard = self.open.write();
         *guard = None; // the database must be closed before it can be opened
+        self.reclaimer.go_on();
         let rewritten = journal::rewrite_newest(&path).and_then(|()| sync_folders(&path));
         rewritten.map_err(failed("write the journal anew"))?;
-        let (open, loaded) = open_checked(&path).map_err(|e| self.broke(e, false))?;
+        let opened = open_checked(&path, &self.reclaimer);
+        let (open, loaded) = opened.map_err(|e| self.broke(e, false))?;
         *guard = Some(open);
         *self.state.lock() = State::Serving;
         Ok(loaded)
@@ -254,6 +322,7 @@ impl Disk {
     }
 
     pub(super) fn close(&self) {
+        self.reclaimer.stop();
         *self.open.write() = None;
     }
 
@@ -266,13 +335,32 @@ impl Disk {
 }
 
 impl Open {
+    /// A copy that nothing is written to.
+    pub(super) fn copy(path: &Path, copy: Salvage) -> fjall::Result<Self> {
+        Self::from(Self::builder(path).worker_threads_unchecked(0), Some(copy))
+    }
+
     /// Opens a database, or makes it.
-    pub(super) fn at(path: &Path, workers: usize, copy: Option<Salvage>) -> fjall::Result<Self> {
-        let database = Database::builder(path)
+    fn at(path: &Path, reclaimer: &Reclaimer) -> fjall::Result<Self> {
+        let filters: HashMap<&str, _> = ["index", "values"]
+            .map(|keyspace| (keyspace, reclaimer.filter(keyspace)))
+            .into();
+        let builder = Self::builder(path)
+            .worker_threads_unchecked(WORKERS)
+            .with_compaction_filter_factories(Arc::new(move |keyspace| {
+                filters.get(keyspace).cloned()
+            }));
+        Self::from(builder, None)
+    }
+
+    fn builder(path: &Path) -> DatabaseBuilder<Database> {
+        Database::builder(path)
             .cache_size(CACHE_BYTES)
             .max_journaling_size(JOURNAL_BYTES)
-            .worker_threads_unchecked(workers)
-            .open()?;
+    }
+
+    fn from(builder: DatabaseBuilder<Database>, copy: Option<Salvage>) -> fjall::Result<Self> {
+        let database = builder.open()?;
         let buffered = |bytes| move || KeyspaceCreateOptions::default().max_memtable_size(bytes);
         let index = database.keyspace("index", buffered(INDEX_BUFFER_BYTES))?;
         let values = database.keyspace("values", buffered(VALUES_BUFFER_BYTES))?;
@@ -302,8 +390,13 @@ impl Open {
         Ok(value.map(|v| Bytes::copy_from_slice(&v)))
     }
 
-    /// Waits until buffers have been written; fails once nobody will.
-    fn make_room(&self) -> fjall::Result<()> {
+    /// Waits until buffers have been written; fails once nobody will. While tables are written anew, which the database's thread
+    /// may have to wait for, it is done here.
+    fn make_room(&self, by_hand: bool) -> fjall::Result<()> {
+        if by_hand {
+            self.flush(&self.index, INDEX_BUFFER_BYTES)?;
+            self.flush(&self.values, VALUES_BUFFER_BYTES)?;
+        }
         let full = |keyspace: &Keyspace| {
             keyspace.sealed_memtable_count() >= MOST_BUFFERS
                 || keyspace.l0_table_count() >= MOST_TABLES
@@ -311,6 +404,18 @@ impl Open {
         while full(&self.index) || full(&self.values) {
             self.database.persist(PersistMode::Buffer)?; // an error if a thread of the database failed
             std::thread::sleep(Duration::from_millis(1));
+        }
+        Ok(())
+    }
+
+    /// Writes the buffers that are full, or have been set aside, as tables.
+    fn flush(&self, keyspace: &Keyspace, buffer_bytes: u64) -> fjall::Result<()> {
+        if keyspace.tree.active_memtable().size() > buffer_bytes {
+            keyspace.rotate_memtable()?;
+        }
+        if keyspace.sealed_memtable_count() > 0 {
+            let lock = keyspace.tree.get_flush_lock();
+            keyspace.tree.flush(&lock, 0)?;
         }
         Ok(())
     }
@@ -327,17 +432,14 @@ impl Open {
             }
         }
         for (key, value) in set.values {
-            match value {
-                Some(value) => batch.insert(&self.values, key, &*value),
-                None => batch.remove(&self.values, key),
-            }
+            batch.insert(&self.values, key, &*value);
         }
         batch.commit()
     }
 }
 
 /// Opens a database after what a crash left has been removed. If something is damaged nothing is changed.
-fn open_checked(path: &Path) -> Result<(Open, Loaded)> {
+fn open_checked(path: &Path, reclaimer: &Reclaimer) -> Result<(Open, Loaded)> {
     let made = path.with_file_name(MADE);
     let recovered = made
         .try_exists()
@@ -346,7 +448,7 @@ fn open_checked(path: &Path) -> Result<(Open, Loaded)> {
     if !damages.is_empty() {
         return Err(damage::refusal(&damages));
     }
-    let opened = open_whole(path)?;
+    let opened = open_whole(path, reclaimer)?;
     mark_as_made(&made).map_err(|e| io_error(&e, &format!("create {}", made.display())))?;
     Ok(opened)
 }
@@ -360,8 +462,8 @@ fn mark_as_made(made: &Path) -> io::Result<()> {
     File::open(made.parent().unwrap_or(Path::new(".")))?.sync_all()
 }
 
-fn open_whole(path: &Path) -> Result<(Open, Loaded)> {
-    let opened = Open::at(path, WORKERS, None).map_err(|e| database_error(&e));
+fn open_whole(path: &Path, reclaimer: &Reclaimer) -> Result<(Open, Loaded)> {
+    let opened = Open::at(path, reclaimer).map_err(|e| database_error(&e));
     let loaded = opened.and_then(|open| open.load().map(|loaded| (open, loaded)));
     loaded.map_err(|error| match error {
         StorageError::Corrupt(_) => match damage::read_tables(path) {
@@ -403,8 +505,7 @@ fn sync_folders(database: &Path) -> io::Result<()> {
     sync(database)
 }
 
-/// Held as long as the engine lives, so that no two processes write the same files.
-fn lock(dir: &Path) -> Result<File> {
+fn lock(dir: &Path) -> Result<Lock> {
     let path = dir.join("LOCK");
     let file =
         File::create(&path).map_err(|e| io_error(&e, &format!("create {}", path.display())))?;
@@ -412,16 +513,16 @@ fn lock(dir: &Path) -> Result<File> {
 }
 
 /// The same without changing anything.
-fn lock_if_there(dir: &Path) -> Result<Option<File>> {
+fn lock_if_there(dir: &Path) -> Result<Option<Lock>> {
     match File::open(dir.join("LOCK")) {
         Ok(file) => take_lock(file, dir).map(Some),
         Err(_) => Ok(None),
     }
 }
 
-fn take_lock(file: File, dir: &Path) -> Result<File> {
+fn take_lock(file: File, dir: &Path) -> Result<Lock> {
     match file.try_lock() {
-        Ok(()) => Ok(file),
+        Ok(()) => Ok(Lock(file)),
         Err(TryLockError::WouldBlock) => Err(StorageError::Unavailable(format!(
             "the data directory {} is in use by another process; stop that process or choose another directory",
             dir.display()

@@ -44,8 +44,44 @@ pub(super) struct Index {
     history: VecDeque<Change>,
     /// The sizes in `history`, summed.
     history_bytes: u64,
+    kept: KeptBytes,
     revision: u64,
     compacted: u64,
+}
+
+/// What is kept takes so much on disk, more or less.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct KeptBytes {
+    pub(super) index: u64,
+    pub(super) values: u64,
+}
+
+/// What a record takes on disk besides its key and value: numbers, lengths, its part of filters.
+const RECORD_BYTES: u64 = 24;
+
+impl KeptBytes {
+    fn of(key: &str, version: &Version) -> Self {
+        let value = match version.is_deletion() {
+            true => 0,
+            false => u64::from(version.size) + 12 + RECORD_BYTES,
+        };
+        Self {
+            index: key.len() as u64 + 14 + 28 + RECORD_BYTES,
+            values: value,
+        }
+    }
+
+    fn add(&mut self, key: &str, version: &Version) {
+        let Self { index, values } = Self::of(key, version);
+        self.index += index;
+        self.values += values;
+    }
+
+    fn remove(&mut self, key: &str, version: &Version) {
+        let Self { index, values } = Self::of(key, version);
+        self.index -= index;
+        self.values -= values;
+    }
 }
 
 /// A change that watches can still ask for.
@@ -97,9 +133,11 @@ impl Index {
         }
         let mut history = Vec::new();
         let mut garbage = Vec::new();
+        let mut kept = KeptBytes::default();
         keys.retain(|key, versions| {
             versions.sort_unstable_by_key(|v| v.revision);
             forget(key, versions, compacted, &mut garbage);
+            versions.iter().for_each(|v| kept.add(key, v));
             history.extend(
                 versions
                     .iter()
@@ -114,6 +152,7 @@ impl Index {
             keys,
             history_bytes: history.iter().map(|change| u64::from(change.bytes)).sum(),
             history,
+            kept,
             revision,
             compacted,
         };
@@ -126,6 +165,26 @@ impl Index {
 
     pub(super) fn compacted(&self) -> u64 {
         self.compacted
+    }
+
+    pub(super) fn kept_bytes(&self) -> KeptBytes {
+        self.kept
+    }
+
+    /// Adds revision and sub of every value that the keys from `start` on have, of `examine` keys; returns where to go on.
+    pub(super) fn values_from(
+        &self,
+        start: &str,
+        examine: usize,
+        values: &mut Vec<(u64, u32)>,
+    ) -> Option<Arc<str>> {
+        let bounds = (Bound::Included(start), Bound::Unbounded);
+        let mut keys = self.keys.range::<str, _>(bounds);
+        for (_, versions) in keys.by_ref().take(examine) {
+            let puts = versions.iter().filter(|v| !v.is_deletion());
+            values.extend(puts.map(|v| (v.revision, v.sub)));
+        }
+        keys.next().map(|(key, _)| key.clone())
     }
 
     /// A revision that should be in the history and is not: every revision changed something.
@@ -267,6 +326,7 @@ impl Index {
             let change = Change::new(key.clone(), &version);
             self.history_bytes += u64::from(change.bytes);
             self.history.push_back(change);
+            self.kept.add(&key, &version);
             self.keys.entry(key).or_default().push(version);
         }
     }
@@ -290,7 +350,12 @@ impl Index {
             };
             self.history_bytes -= u64::from(bytes);
             if let Some(versions) = self.keys.get_mut(&key) {
+                let before = garbage.len();
                 forget(&key, versions, self.compacted, &mut garbage);
+                let forgotten = &garbage[before..];
+                forgotten
+                    .iter()
+                    .for_each(|(key, v)| self.kept.remove(key, v));
                 if versions.is_empty() {
                     self.keys.remove(&key);
                 }

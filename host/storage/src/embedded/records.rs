@@ -52,7 +52,7 @@ impl Default for Loaded {
 #[derive(Debug, Default)]
 pub(super) struct WriteSet {
     pub(super) index: Vec<(Vec<u8>, Option<Vec<u8>>)>,
-    pub(super) values: Vec<([u8; 12], Option<Bytes>)>,
+    pub(super) values: Vec<([u8; 12], Bytes)>,
 }
 
 impl WriteSet {
@@ -68,15 +68,13 @@ impl WriteSet {
         meta.extend(version.size.to_be_bytes());
         self.index.push((entry_key(key, version), Some(meta)));
         if !version.is_deletion() {
-            self.values.push((value_key(version), Some(value.clone())));
+            self.values.push((value_key(version), value.clone()));
         }
     }
 
+    /// The value goes when the disk is freed (`reclaim.rs`).
     pub(super) fn remove_entry(&mut self, key: &str, version: &Version) {
         self.index.push((entry_key(key, version), None));
-        if !version.is_deletion() {
-            self.values.push((value_key(version), None));
-        }
     }
 
     pub(super) fn set_revision(&mut self, revision: u64) {
@@ -155,6 +153,13 @@ pub(super) fn value_key(version: &Version) -> [u8; 12] {
     bytes[..8].copy_from_slice(&version.revision.to_be_bytes());
     bytes[8..].copy_from_slice(&version.sub.to_be_bytes());
     bytes
+}
+
+/// Revision and sub of a value; `None` if it is no key of one.
+pub(super) fn read_value_key(key: &[u8]) -> Option<(u64, u32)> {
+    let (revision, sub) = key.split_first_chunk::<8>()?;
+    let sub = sub.try_into().ok()?;
+    Some((u64::from_be_bytes(*revision), u32::from_be_bytes(sub)))
 }
 
 pub(super) fn lease_key(id: i64) -> Vec<u8> {

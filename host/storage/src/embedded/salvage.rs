@@ -78,7 +78,7 @@ fn find_damage(database: &Path) -> io::Result<Vec<Damage>> {
 fn open_copy(database: &Path, without: &HashSet<&Path>) -> Result<Open> {
     let copy = copy(database, without).map_err(|e| io_error(&e, "copy the journals"))?;
     let dir = copy.dir.clone();
-    Open::at(&dir, 0, Some(copy)).map_err(|e| database_error(&e))
+    Open::copy(&dir, copy).map_err(|e| database_error(&e))
 }
 
 fn copy(database: &Path, without: &HashSet<&Path>) -> io::Result<Salvage> {

@@ -9,10 +9,7 @@ use std::{
     io::BufReader,
     ops::Bound,
     path::{Path, PathBuf},
-    sync::{
-        Arc,
-        atomic::{AtomicU64, Ordering},
-    },
+    sync::Arc,
     time::Duration,
 };
 
@@ -40,8 +37,6 @@ const COMMIT_BYTES: usize = 8 << 20;
 /// Records of the index looked at for one part, so that it ends also where nothing lives.
 const PART_RECORDS: usize = 16_384;
 
-static NEXT: AtomicU64 = AtomicU64::new(1);
-
 /// A snapshot that is being taken.
 struct Taking {
     shared: Arc<Shared>,
@@ -55,15 +50,12 @@ struct Taking {
 
 /// The bytes of a snapshot of this moment.
 pub(super) fn take(shared: Arc<Shared>) -> Result<SnapshotStream> {
-    let id = NEXT.fetch_add(1, Ordering::Relaxed);
-    let revision = shared.disk.with(|open| {
-        let view = open.database.snapshot();
+    let (id, revision) = shared.disk.with(|open| {
+        let (id, view) = open.snapshots.lock().begin(&open.database);
         let revision = view.get(&open.index, records::REVISION);
-        open.snapshots.lock().insert(id, view);
         let revision = revision.map_err(|error| disk::database_error(&error))?;
-        Ok(revision
-            .and_then(|value| records::number(&value, 0))
-            .unwrap_or(1))
+        let revision = revision.and_then(|value| records::number(&value, 0));
+        Ok((id, revision.unwrap_or(1)))
     })?;
     let taking = Taking {
         writer: Some(Writer::new(revision, shared.now_ms())),
@@ -95,9 +87,9 @@ impl Taking {
         };
         let (shared, id) = (self.shared.clone(), self.id);
         shared.disk.with(|open| {
-            let views = open.snapshots.lock();
-            let view = views.get(&id).ok_or_else(interrupted)?.clone();
-            drop(views);
+            let snapshots = open.snapshots.lock();
+            let view = snapshots.get(id).ok_or_else(interrupted)?.clone();
+            drop(snapshots);
             self.read(open, &view, from, &mut writer)
         })?;
         let part = writer.take();
@@ -168,7 +160,10 @@ impl Taking {
 
 impl Drop for Taking {
     fn drop(&mut self) {
-        let forget = |open: &Open| Ok(open.snapshots.lock().remove(&self.id));
+        let forget = |open: &Open| {
+            open.snapshots.lock().end(self.id);
+            Ok(())
+        };
         drop(self.shared.disk.with(forget)); // a closed database has forgotten it already
     }
 }

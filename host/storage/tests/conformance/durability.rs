@@ -2,6 +2,7 @@
 
 use std::{
     io::{Seek, Write},
+    os::unix::fs::MetadataExt,
     path::{Path, PathBuf},
     sync::{
         Arc,
@@ -13,8 +14,7 @@ use std::{
 use bytes::Bytes;
 use futures::StreamExt;
 use pilothouse_storage::{
-    Embedded, EmbeddedOptions, Lease, Op, RangeRequest, Revision, Storage, StorageError, Txn,
-    WatchRequest,
+    Embedded, EmbeddedOptions, Lease, Op, Revision, Storage, StorageError, Txn, WatchRequest,
 };
 
 use crate::{
@@ -353,45 +353,82 @@ async fn a_clock_set_back_over_a_restart_lengthens_no_lease() {
     assert_eq!(value(&storage, "/leased", None).await, None);
 }
 
-/// The same few keys again and again: what is on disk does not grow with what was written.
+/// Hardly compressible, so that bounds mean something.
+fn noise(seed: usize, bytes: usize) -> Vec<u8> {
+    let mut state = seed as u64 + 1;
+    let next = |_| {
+        state ^= state << 13;
+        state ^= state >> 7;
+        state ^= state << 17;
+        state as u8
+    };
+    (0..bytes).map(next).collect()
+}
+
+/// Bytes that files below a folder take, of those whose path has a part.
+fn on_disk(folder: &Path, part: &str) -> u64 {
+    let mut bytes = 0;
+    for entry in std::fs::read_dir(folder).expect("read the directory") {
+        let path = entry.expect("entry").path();
+        match std::fs::metadata(&path) {
+            Ok(file) if file.is_dir() => bytes += on_disk(&path, part),
+            Ok(file) if path.to_string_lossy().contains(part) => bytes += file.blocks() * 512,
+            _ => {} // not it, or gone meanwhile
+        }
+    }
+    bytes
+}
+
+/// A few keys again and again, and others once in a while: what is on disk does not grow with what was written.
 #[tokio::test]
 async fn compaction_bounds_the_disk() {
     const KEYS: usize = 50;
     const ROUNDS: usize = 60;
+    const BYTES: usize = 32 << 10;
+    /// What is not a table yet.
+    const BUFFERS: u64 = 10 << 20;
+    const JOURNALS: u64 = 128 << 20;
     let dir = tempfile::tempdir().expect("temporary directory");
-    let storage = open(dir.path());
-    let mut written = 0;
+    let options = EmbeddedOptions {
+        slack_bytes: 1 << 20,
+        ..EmbeddedOptions::new(dir.path())
+    };
+    let storage = Embedded::open(options.clone()).expect("open");
+    let again = |round: usize, key: usize| (format!("/k/{key}"), noise(round * KEYS + key, BYTES));
+    let once = |round: usize| {
+        (
+            format!("/once/{round}"),
+            noise(usize::MAX / 2 + round, BYTES),
+        )
+    };
     for round in 0..ROUNDS {
-        let value = |key: usize| -> Vec<u8> {
-            // Hardly compressible, so that the bound means something.
-            let mut state = (round * KEYS + key) as u64 + 1;
-            let next = |_| {
-                state ^= state << 13;
-                state ^= state >> 7;
-                state ^= state << 17;
-                state as u8
-            };
-            (0..32 << 10).map(next).collect()
-        };
-        let ops = (0..KEYS).map(|key| op(&format!("/k/{key}"), value(key), Lease::default()));
+        let pairs = (0..KEYS).map(|key| again(round, key)).chain([once(round)]);
+        let ops = pairs.map(|(key, value)| op(&key, value, Lease::default()));
         let response = storage.txn(just(ops.collect())).await.expect("put");
-        written += KEYS * (32 << 10);
         storage.compact(response.revision).await.expect("compact");
         storage.tick().await.expect("tick");
     }
-    let all = storage
-        .range(RangeRequest::prefix("/k/"))
-        .await
-        .expect("range");
-    assert_eq!(all.count, KEYS);
-    let live = (KEYS * (32 << 10)) as u64;
-    // Journals of 64 MB and the next one's preallocation, whatever was written.
-    let bound = (130 << 20) + 8 * live;
-    let size = storage.disk_bytes().expect("size");
-    assert!(
-        written as u64 > 90 << 20 && size < bound,
-        "{size} bytes on disk after {written}"
-    );
+    storage.reclaim().await.expect("reclaim");
+    put(&storage, "/k/0", again(ROUNDS - 1, 0).1).await;
+    storage.tick().await.expect("tick");
+    let live = ((KEYS + ROUNDS) * BYTES) as u64;
+    let written = (ROUNDS * (KEYS + 1) * BYTES) as u64;
+    let bound = 2 * live + options.slack_bytes + BUFFERS;
+    assert!(bound < written / 3, "the bound says nothing");
+    let check = async |storage: &Embedded| {
+        let pairs = (0..KEYS).map(|key| again(ROUNDS - 1, key));
+        for (key, value) in pairs.chain((0..ROUNDS).map(once)) {
+            let found = storage.get(&key, None).await.expect("get").kv;
+            assert!(found.is_some_and(|kv| kv.value == value), "{key}");
+        }
+        let tables = on_disk(dir.path(), "/tables/");
+        assert!(tables <= bound, "{tables} bytes in tables after {written}");
+        let all = on_disk(dir.path(), "/");
+        assert!(all <= bound + JOURNALS, "{all} bytes after {written}");
+    };
+    check(&storage).await;
+    drop(storage);
+    check(&Embedded::open(options).expect("open")).await;
 }
 
 #[tokio::test]

@@ -16,7 +16,7 @@ use crate::{
 const WRITES: usize = 200;
 
 /// Two API servers' engines; each prefers another member.
-async fn engines(cluster: &EtcdCluster) -> Vec<Arc<dyn Storage>> {
+pub(crate) async fn engines(cluster: &EtcdCluster) -> Vec<Arc<dyn Storage>> {
     let mut engines: Vec<Arc<dyn Storage>> = Vec::new();
     for first in 0..2 {
         let options = EtcdOptions::new(cluster.endpoints(first));

@@ -8,10 +8,17 @@ mod encrypted;
 mod etcd;
 mod etcd_cluster;
 mod etcd_faults;
+mod etcd_reads;
 mod etcd_server;
 mod harness;
 mod history;
 mod leases;
+#[allow(
+    dead_code,
+    reason = "what watches of etcd see is checked in history.rs"
+)]
+#[path = "../shared/linearizability.rs"]
+mod linearizability;
 mod loopback;
 mod reads;
 mod snapshots;

@@ -3,10 +3,12 @@
 use std::{path::Path, process::Command, sync::Arc, time::Duration};
 
 use bytes::Bytes;
+use futures::StreamExt;
 use pilothouse_storage::{
     Embedded, EmbeddedOptions, Etcd, EtcdOptions, KeyValue, Lease, Op, RangeRequest, Revision,
     Storage, StorageError, Txn, WatchRequest, embedded, encryption::ROOT, migrate, snapshot,
 };
+use rand::{RngCore, SeedableRng};
 use tempfile::TempDir;
 
 use crate::{
@@ -231,6 +233,53 @@ async fn a_snapshot_taken_under_load_is_of_one_moment() {
     }
     stop.store(true, std::sync::atomic::Ordering::Relaxed);
     writers.join_all().await;
+}
+
+/// What a snapshot has still to read is kept, even if nothing else needs it any more.
+#[tokio::test]
+async fn a_snapshot_is_whole_also_when_the_disk_is_freed_meanwhile() {
+    let dir = tempfile::tempdir().expect("temporary directory");
+    let options = EmbeddedOptions {
+        slack_bytes: 0,
+        ..EmbeddedOptions::new(dir.path().join("old"))
+    };
+    let storage = Embedded::open(options).expect("open");
+    let overwrite = async |round: u64| {
+        for n in 0..40 {
+            let key = format!("/registry/pods/default/{n:03}");
+            let mut chance = rand::rngs::StdRng::seed_from_u64(round * 1000 + n);
+            let mut value = vec![0; 512 << 10];
+            chance.fill_bytes(&mut value);
+            let put = Op::Put {
+                key,
+                value: value.into(),
+                lease: Lease(0),
+            };
+            let revision = storage.txn(just(vec![put])).await.expect("put").revision;
+            storage.compact(revision).await.expect("compact");
+        }
+        storage.tick().await.expect("tick");
+        storage.reclaim().await.expect("reclaim");
+    };
+    overwrite(0).await;
+    let then = all(&storage, None).await;
+    let mut parts = storage.snapshot().await.expect("snapshot");
+    let first = parts.next().await.expect("a part");
+    overwrite(1).await;
+    overwrite(2).await;
+    let file = dir.path().join("file.snap");
+    let parts = futures::stream::iter([first]).chain(parts);
+    snapshot::write_file(Box::pin(parts), &file)
+        .await
+        .expect("a whole file");
+    let new = dir.path().join("new");
+    embedded::restore(&file, &new, BUMP).expect("restore");
+    assert_eq!(all(&open(&new), None).await, then);
+    // and without it nothing keeps what is old
+    let before = storage.disk_bytes().expect("size");
+    storage.reclaim().await.expect("reclaim");
+    let after = storage.disk_bytes().expect("size");
+    assert!(after + (20 << 20) < before, "{before} bytes, then {after}");
 }
 
 #[tokio::test]

@@ -229,19 +229,19 @@ impl Ruled {
         lock(&self.state)
     }
 
-    /// Of a file that is its data, of a folder the names in it.
-    fn synced(&self, path: PathBuf) {
+    /// Of a file that is its data, of a folder the names in it. `false` if the power failed meanwhile.
+    fn synced(&self, path: PathBuf) -> bool {
         if !path.is_dir() {
             let bytes = data(&path);
             let mut state = self.state();
             if !state.off {
                 state.synced.insert(path, bytes);
             }
-            return;
+            return !state.off;
         }
         let mut state = self.state();
         if state.off {
-            return;
+            return false;
         }
         let inside = |file: &Path| file.parent() == Some(&*path);
         state
@@ -252,6 +252,7 @@ impl Ruled {
                 state.synced.entry(entry.path()).or_default();
             }
         }
+        true
     }
 
     fn judge(&self, call: Call, path: &Path, length: usize) -> Verdict {
@@ -348,10 +349,10 @@ fn sync_with(fd: c_int, real: impl FnOnce() -> c_int) -> c_int {
         Verdict::Refuse(number) => refuse(number) as c_int,
         _ => {
             let result = real();
-            if result == 0 {
-                disk.synced(path);
+            match result == 0 && !disk.synced(path) {
+                true => refuse(libc::EIO) as c_int,
+                false => result,
             }
-            result
         }
     }
 }

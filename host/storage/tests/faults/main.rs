@@ -10,6 +10,8 @@ mod disk;
 mod errors;
 mod history;
 mod kill;
+#[path = "../shared/linearizability.rs"]
+mod linearizability;
 mod power;
 
 use std::{env, fmt::Debug, str::FromStr};

@@ -1,11 +1,11 @@
 //! How start, memory and disk grow with what is stored.
 
-use std::{path::Path, process::Command, time::Instant};
+use std::{os::unix::fs::MetadataExt, path::Path, process::Command, time::Instant};
 
-use anyhow::{Context, Result, ensure};
-use pilothouse_storage::{Lease, Storage, Txn, engine::Op};
+use anyhow::{Result, ensure};
+use pilothouse_storage::{Embedded, Lease, Storage, Txn, engine::Op};
 
-use super::{key, open, pod};
+use super::{create, key, open, pod};
 use crate::{print, start::own_resident_kb};
 
 /// Set in a process that opens this directory and says what it took.
@@ -92,9 +92,14 @@ pub(super) async fn updates(dir: &Path) -> Result<()> {
     const OBJECTS: usize = 10_000;
     const UPDATES: usize = 1_000_000;
     const TOGETHER: usize = 100;
-    let storage = open(&dir.join("updates"))?;
+    let dir = dir.join("updates");
+    let storage = open(&dir)?;
     let started = Instant::now();
+    let mut most = 0;
     for first in (0..OBJECTS + UPDATES).step_by(TOGETHER) {
+        if first % OBJECTS == 0 {
+            most = most.max(on_disk(&dir)?);
+        }
         let op = |n: usize| Op::Put {
             key: key(n % OBJECTS),
             value: pod(n, 2000),
@@ -107,29 +112,54 @@ pub(super) async fn updates(dir: &Path) -> Result<()> {
         storage.txn(txn).await?;
     }
     let took = started.elapsed();
-    let each = |bytes: u64| bytes as f64 / OBJECTS as f64;
-    storage.tick().await?;
-    print(
-        "disk for each of 10,000 objects of 2 kB, a million updates",
-        each(storage.disk_bytes()?),
-        "bytes",
-        &format!("with history; the updates took {took:.0?}"),
+    let report = |name: &str, bytes: u64, note: &str| {
+        let note = format!("{:.0} MB in all; {note}", bytes as f64 / 1e6);
+        print(name, bytes as f64 / OBJECTS as f64, "bytes", &note);
+    };
+    let note = format!("history of up to 256 MiB included; the updates took {took:.0?}");
+    report(
+        "disk for each of 10,000 objects of 2 kB, at most",
+        most,
+        &note,
     );
-    let current = storage.current_revision().await?;
-    storage.compact(current).await?;
-    storage.tick().await?;
+    let settled = async |storage: &Embedded| -> Result<u64> {
+        storage.tick().await?;
+        storage.reclaim().await?;
+        create(storage, OBJECTS, pod(0, 2000)).await?; // files go with the next write
+        let txn = Txn::delete_if(&key(OBJECTS), storage.current_revision().await?);
+        storage.txn(txn).await?;
+        storage.tick().await?;
+        on_disk(&dir)
+    };
+    report(
+        "the same after a million updates",
+        settled(&storage).await?,
+        "history included",
+    );
+    storage.compact(storage.current_revision().await?).await?;
+    let note = "journals included, which are at most 128 MB together";
+    report("the same without history", settled(&storage).await?, note);
     drop(storage);
-    let storage = open(&dir.join("updates"))?;
+    let storage = open(&dir)?;
     let count = storage.range(pilothouse_storage::RangeRequest {
         keys_only: true,
         ..pilothouse_storage::RangeRequest::prefix("/registry/")
     });
     ensure!(count.await?.count == OBJECTS, "objects are missing");
-    print(
-        "the same without history, after a restart",
-        each(storage.disk_bytes().context("disk")?),
-        "bytes",
-        "journals included, which are at most 128 MB together",
-    );
+    report("the same after a restart", on_disk(&dir)?, note);
     Ok(())
+}
+
+/// Bytes that a folder really takes.
+fn on_disk(folder: &Path) -> Result<u64> {
+    let mut bytes = 0;
+    for entry in std::fs::read_dir(folder)? {
+        let path = entry?.path();
+        bytes += match std::fs::metadata(&path) {
+            Ok(file) if file.is_dir() => on_disk(&path)?,
+            Ok(file) => file.blocks() * 512,
+            Err(_) => 0, // gone meanwhile
+        };
+    }
+    Ok(bytes)
 }
