@@ -121,6 +121,26 @@ pub struct PluginLimits {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(with = "i64")]
     pub writes_per_second: Option<i64>,
+    /// Running time and waits for the host in milliseconds.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "i64")]
+    pub wait_ms: Option<i64>,
+    /// WebAssembly instructions; not counted, and so faster, if absent.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "i64")]
+    pub instructions: Option<i64>,
+    /// Elements of an instance's tables.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "i64")]
+    pub table_elements: Option<i64>,
+    /// Core instances within one component instance.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "i64")]
+    pub instances: Option<i64>,
+    /// Bytes of log lines; the rest is dropped.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "i64")]
+    pub log_bytes: Option<i64>,
 }
 
 /// What became of a plugin.

@@ -6,8 +6,10 @@ use pilothouse_api::{Status, patch::Patch};
 pub use pilothouse_plugin::{
     admission::{AdmissionPlugins, Mutation, Operation, Readable, Request, User},
     manifest::Phase,
+    record::RecordedCall,
 };
 use serde_json::Value;
+use tokio::sync::mpsc;
 
 /// The admission plugins in their order. A refusal is a whole `Status`.
 #[async_trait]
@@ -25,6 +27,12 @@ pub trait AdmissionChain: Send + Sync + 'static {
 
     /// Runs the validating plugins; the answer is their warnings.
     async fn validate(&self, request: &Request) -> Result<Vec<String>, Status>;
+
+    /// The calls of a plugin component from now on; `None` if it is not active here.
+    fn record_calls(&self, component: &str) -> Option<mpsc::Receiver<RecordedCall>> {
+        _ = component;
+        None
+    }
 }
 
 #[async_trait]
@@ -43,6 +51,10 @@ impl AdmissionChain for AdmissionPlugins {
 
     async fn validate(&self, request: &Request) -> Result<Vec<String>, Status> {
         Self::validate(self, request).await
+    }
+
+    fn record_calls(&self, component: &str) -> Option<mpsc::Receiver<RecordedCall>> {
+        Self::record_calls(self, component)
     }
 }
 

@@ -7,6 +7,7 @@ mod health;
 mod patch;
 mod paths;
 mod read;
+mod recorded_calls;
 mod review;
 mod scale;
 mod snapshot;

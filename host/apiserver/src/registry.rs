@@ -34,7 +34,9 @@ use pilothouse_api::{
     GroupVersionKind, GroupVersionResource, ResourceInfo, Revision, SharedObject, Status, apply,
     protobuf,
 };
+use pilothouse_plugin::record::RecordedCall;
 use pilothouse_storage::{AtRest, KeyValue, Storage, StorageError, WatchCache};
+use tokio::sync::mpsc;
 
 pub(crate) use binding::bind;
 pub(crate) use delete::success;
@@ -305,6 +307,11 @@ impl Registry {
     /// The resource of a path.
     pub fn resource(&self, group: &str, version: &str, resource: &str) -> Option<&Arc<Resource>> {
         self.by_group.get(group)?.get(version)?.get(resource)
+    }
+
+    /// The calls of a plugin component from now on; `None` if it is not active here.
+    pub(crate) fn record_calls(&self, component: &str) -> Option<mpsc::Receiver<RecordedCall>> {
+        self.admission.record_calls(component)
     }
 
     /// Whether storage can serve, with the reason if it cannot.

@@ -2,7 +2,10 @@
 
 use std::{net::IpAddr, path::PathBuf, time::Duration};
 
-use clap::{ArgAction, Args, Parser, Subcommand};
+use anyhow::Context as _;
+use clap::{ArgAction, Args, Parser, Subcommand, ValueEnum};
+
+use pilothouse_plugin::{Bounds, Limits, capability::Grant};
 
 use crate::plugin_command::{Language, PluginKind};
 
@@ -242,6 +245,14 @@ pub(crate) struct CommonFlags {
     /// Where compiled plugins are kept, so that they are compiled once; default `<data-dir>/cache/compiled`.
     #[arg(long, value_name = "DIR")]
     pub(crate) cache_dir: Option<PathBuf>,
+    /// What a plugin may do whose Plugin object grants nothing in so many words, such as a file that was just dropped in, of what
+    /// its manifest asks for.
+    #[arg(long, value_name = "POLICY", default_value = "as-needed")]
+    pub(crate) plugin_dir_policy: DirectoryPolicy,
+    /// No plugin but those that ship has a higher limit, whatever its Plugin object says: a name of `spec.limits` and a number,
+    /// such as timeMs=1000; may be repeated.
+    #[arg(long, value_name = "LIMIT=N", action = ArgAction::Append)]
+    pub(crate) plugin_max_limit: Vec<String>,
     /// A YAML file of flags; the command line wins over it.
     #[arg(long, value_name = "FILE")]
     pub(crate) config: Option<PathBuf>,
@@ -258,7 +269,44 @@ pub(crate) struct CommonFlags {
     pub(crate) log_json: bool,
 }
 
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum DirectoryPolicy {
+    /// Nothing.
+    None,
+    /// Reads, but not of Secrets.
+    ReadOnly,
+    /// Reads, but not of Secrets; controllers also write what gives nobody rights.
+    AsNeeded,
+    /// All of it.
+    All,
+}
+
 impl CommonFlags {
+    /// What the operator allows to plugins that do not ship with the host.
+    pub(crate) fn plugin_bounds(&self) -> anyhow::Result<Bounds> {
+        let mut maxima = serde_json::to_value(Limits::NONE)?;
+        for maximum in &self.plugin_max_limit {
+            let number = maximum.split_once('=').and_then(|(name, number)| {
+                let number: u64 = number.parse().ok().filter(|number| *number > 0)?;
+                Some((name, number))
+            });
+            let (name, number) = number.with_context(|| {
+                format!("--plugin-max-limit {maximum} is no name and number, such as timeMs=1000")
+            })?;
+            maxima[name] = number.into();
+        }
+        let maxima = serde_json::from_value(maxima).context("--plugin-max-limit")?;
+        Ok(Bounds {
+            maxima,
+            grant: match self.plugin_dir_policy {
+                DirectoryPolicy::None => Grant::Nothing,
+                DirectoryPolicy::ReadOnly => Grant::ReadOnly,
+                DirectoryPolicy::AsNeeded => Grant::AsNeeded,
+                DirectoryPolicy::All => Grant::Asked,
+            },
+        })
+    }
+
     /// Where compiled plugins are kept.
     pub(crate) fn cache_dir(&self) -> PathBuf {
         self.cache_dir
@@ -299,9 +347,68 @@ pub(crate) enum PluginCommand {
     Test {
         #[command(flatten)]
         common: CommonFlags,
+        /// Where the chance begins that adds inputs to the samples: another number tries others.
+        #[arg(long, value_name = "N", default_value_t = 0)]
+        seed: u64,
         /// What the plugin is configured with, as JSON: the `spec.config` of its Plugin object.
         #[arg(long, value_name = "JSON")]
         plugin_config: Option<String>,
+        file: PathBuf,
+    },
+    /// Call a plugin once about an object, and print its answer, its time, its memory and its log.
+    Run {
+        #[command(flatten)]
+        common: CommonFlags,
+        #[command(flatten)]
+        trial: TrialFlags,
+        /// How to print.
+        #[arg(long, short, default_value = "yaml")]
+        output: OutputFormat,
+        file: PathBuf,
+    },
+    /// Measure what a call of a plugin costs: time on a warm and on a fresh instance, instructions, memory.
+    Bench {
+        #[command(flatten)]
+        common: CommonFlags,
+        #[command(flatten)]
+        trial: TrialFlags,
+        /// How many calls to make; a tenth of them on fresh instances.
+        #[arg(long, value_name = "N", default_value_t = 2000)]
+        calls: u32,
+        file: PathBuf,
+    },
+    /// Write down the calls of a plugin of a running control plane, with what it asked and was told, a JSON document a line.
+    Record {
+        #[command(flatten)]
+        common: CommonFlags,
+        /// The API server to ask; default `<data-dir>/admin.kubeconfig`.
+        #[arg(long, value_name = "FILE")]
+        kubeconfig: Option<PathBuf>,
+        /// How long to listen.
+        #[arg(long = "for", value_name = "DURATION", default_value = "60s", value_parser = humantime::parse_duration)]
+        length: Duration,
+        /// How many calls are enough.
+        #[arg(long, value_name = "N", default_value_t = u64::MAX, hide_default_value = true)]
+        calls: u64,
+        /// Where to write them; default standard output.
+        #[arg(long, value_name = "FILE")]
+        to: Option<PathBuf>,
+        /// The plugin, as `pilothouse plugin list` names it.
+        name: String,
+    },
+    /// Make recorded calls again of a component, and print where it answers or writes otherwise.
+    Replay {
+        #[command(flatten)]
+        common: CommonFlags,
+        /// Another configuration than the recorded one, as JSON.
+        #[arg(long, value_name = "JSON")]
+        plugin_config: Option<String>,
+        /// What `plugin record` wrote.
+        #[arg(long, value_name = "FILE")]
+        calls: PathBuf,
+        /// How to print.
+        #[arg(long, short, default_value = "yaml")]
+        output: OutputFormat,
         file: PathBuf,
     },
     /// List the versions of a plugin that were active and are kept in the data directory.
@@ -355,6 +462,80 @@ pub(crate) enum PluginCommand {
         #[command(flatten)]
         common: CommonFlags,
     },
+}
+
+/// What to try a plugin with.
+#[derive(Debug, Args)]
+pub(crate) struct TrialFlags {
+    /// The object that the call is about, as YAML or JSON, or for admission a whole AdmissionReview; `-` is standard input. A
+    /// scheduler plugin judges a Pod, a controller reconciles the key that its watches map the object to.
+    #[arg(long, short, value_name = "FILE")]
+    pub(crate) input: Option<PathBuf>,
+    /// The object before an update.
+    #[arg(long, value_name = "FILE")]
+    pub(crate) old: Option<PathBuf>,
+    /// What is done to the object.
+    #[arg(long, default_value = "create")]
+    pub(crate) operation: TrialOperation,
+    /// Who does it.
+    #[arg(long, value_name = "USER", default_value = "kubernetes-admin")]
+    pub(crate) user: String,
+    /// The groups of who does it; may be repeated.
+    #[arg(long, value_name = "GROUP", default_values = ["system:masters", "system:authenticated"])]
+    pub(crate) group: Vec<String>,
+    /// What else there is: the nodes and pods that a scheduler plugin sees, the objects that others read.
+    #[arg(long, value_name = "FILE")]
+    pub(crate) cluster: Option<PathBuf>,
+    /// How many nodes to make up if there are none in the cluster.
+    #[arg(long, value_name = "N", default_value_t = 3)]
+    pub(crate) nodes: u32,
+    /// Call only this interface or family: `admission/mutate`, `scheduler`.
+    #[arg(long, value_name = "INTERFACE")]
+    pub(crate) interface: Option<String>,
+    /// Call only the plugin of this name in the component's manifest.
+    #[arg(long, value_name = "NAME")]
+    pub(crate) plugin: Option<String>,
+    /// What the plugin is configured with, as JSON: the `spec.config` of its Plugin object.
+    #[arg(long, value_name = "JSON")]
+    pub(crate) plugin_config: Option<String>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum TrialOperation {
+    Create,
+    Update,
+    Delete,
+    Connect,
+}
+
+impl From<TrialOperation> for pilothouse_plugin::admission::Operation {
+    fn from(operation: TrialOperation) -> Self {
+        match operation {
+            TrialOperation::Create => Self::Create,
+            TrialOperation::Update => Self::Update,
+            TrialOperation::Delete => Self::Delete,
+            TrialOperation::Connect => Self::Connect,
+        }
+    }
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum OutputFormat {
+    Yaml,
+    Json,
+}
+
+impl OutputFormat {
+    /// Several documents: of YAML divided by `---`, of JSON one a line.
+    pub(crate) fn text(self, documents: &[serde_json::Value]) -> anyhow::Result<String> {
+        match self {
+            Self::Yaml => {
+                let texts = documents.iter().map(serde_saphyr::to_string);
+                Ok(texts.collect::<Result<Vec<_>, _>>()?.join("---\n"))
+            }
+            Self::Json => Ok(documents.iter().map(|json| format!("{json}\n")).collect()),
+        }
+    }
 }
 
 #[derive(Debug, Subcommand)]
@@ -419,6 +600,10 @@ impl Role {
                 PluginCommand::List { common, .. }
                 | PluginCommand::Inspect { common, .. }
                 | PluginCommand::Test { common, .. }
+                | PluginCommand::Run { common, .. }
+                | PluginCommand::Bench { common, .. }
+                | PluginCommand::Record { common, .. }
+                | PluginCommand::Replay { common, .. }
                 | PluginCommand::History { common, .. }
                 | PluginCommand::Rollback { common, .. }
                 | PluginCommand::Disable { common, .. }
@@ -449,6 +634,8 @@ pub(crate) mod testing {
             data_dir: data_dir.to_owned(),
             plugin_dir: None,
             cache_dir: None,
+            plugin_dir_policy: DirectoryPolicy::AsNeeded,
+            plugin_max_limit: Vec::new(),
             config: None,
             log: "warn".to_owned(),
             log_json: false,

@@ -1,11 +1,15 @@
 //! `pilothouse plugin …`: making plugins, looking at them and preparing them.
 
+mod bench;
 mod brake;
 mod build;
 mod c_component;
 mod kit;
 mod new;
+mod record;
 mod rollback;
+mod run;
+mod trial;
 
 use std::{
     fmt::Write as _,
@@ -45,8 +49,39 @@ pub(crate) async fn run(command: PluginCommand) -> Result<()> {
         PluginCommand::Test {
             common,
             plugin_config,
+            seed,
             file,
-        } => test(&common, plugin_config.as_deref(), &file).await,
+        } => test(&common, plugin_config.as_deref(), seed, &file).await,
+        PluginCommand::Run {
+            common,
+            trial,
+            output,
+            file,
+        } => run::run(&common, &trial, output, &file).await,
+        PluginCommand::Bench {
+            common,
+            trial,
+            calls,
+            file,
+        } => bench::run(&common, &trial, calls, &file).await,
+        PluginCommand::Record {
+            common,
+            kubeconfig,
+            length,
+            calls,
+            to,
+            name,
+        } => {
+            let kubeconfig = kubeconfig.unwrap_or_else(|| common.data_dir.join("admin.kubeconfig"));
+            record::record(&kubeconfig, &name, length, calls, to.as_deref()).await
+        }
+        PluginCommand::Replay {
+            common,
+            plugin_config,
+            calls,
+            output,
+            file,
+        } => record::run(&common, plugin_config.as_deref(), &calls, output, &file).await,
         PluginCommand::History { common, name } => rollback::history(&common, &name),
         PluginCommand::Rollback { common, to, name } => {
             rollback::rollback(&common, &name, to.as_deref())
@@ -129,20 +164,16 @@ async fn inspect(common: &CommonFlags, file: &Path) -> Result<()> {
 }
 
 /// Every clause of every contract that the component's interfaces have; an error if one is broken.
-async fn test(common: &CommonFlags, config: Option<&str>, file: &Path) -> Result<()> {
+async fn test(common: &CommonFlags, config: Option<&str>, seed: u64, file: &Path) -> Result<()> {
     let wasm = read(file)?;
-    let config = config.map(serde_json::from_str).transpose();
-    let settings = Settings {
-        config: config.context("--plugin-config is no JSON")?,
-        ..Settings::default()
-    };
+    let settings = settings(config)?;
     let engine = plugins::engine_for_one_file(common)?;
     let contracts: [Arc<dyn Contract>; 3] = [
         Arc::new(AdmissionContract),
         Arc::new(ControllerContract),
         Arc::new(SchedulerContract),
     ];
-    let report = contract::check(&engine, &name(file), &wasm, settings, &contracts)
+    let report = contract::check(&engine, &name(file), &wasm, settings, &contracts, seed)
         .await
         .with_context(|| file.display().to_string())?;
     let mut text = String::new();
@@ -166,6 +197,15 @@ async fn test(common: &CommonFlags, config: Option<&str>, file: &Path) -> Result
         report.checked.len()
     );
     Ok(())
+}
+
+/// The settings of a plugin with this `spec.config`.
+fn settings(config: Option<&str>) -> Result<Settings> {
+    let config = config.map(serde_json::from_str).transpose();
+    Ok(Settings {
+        config: config.context("--plugin-config is no JSON")?,
+        ..Settings::default()
+    })
 }
 
 fn read(file: &Path) -> Result<Vec<u8>> {

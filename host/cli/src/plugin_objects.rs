@@ -164,20 +164,20 @@ impl Keeper {
         let registry = &self.side.registry;
         let status = registry.status();
         let status = status.into_iter().find(|status| &*status.name == name);
-        let settings = settings::of(object);
         let active = registry.active();
         let current = active
             .iter()
             .find(|component| &**component.revision.component() == name);
-        if current.is_some_and(|component| *component.revision.settings() == settings) {
-            return self.loads.forget(name);
-        }
         let source = match status.map(|status| status.source) {
             Some(Source::BuiltIn) => Source::BuiltIn,
             Some(source) if current.is_some() => source,
             None if names_a_source(object) => Source::Object(name.to_owned()),
             _ => return, // what does not load at all has nothing to configure
         };
+        let settings = registry.within_bounds(&source, settings::of(object));
+        if current.is_some_and(|component| *component.revision.settings() == settings) {
+            return self.loads.forget(name);
+        }
         let wish = Wish {
             settings: settings.clone(),
             active: current.map(|component| component.revision.digest()),

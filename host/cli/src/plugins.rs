@@ -44,6 +44,7 @@ pub(crate) async fn load(
     }
     let mut config = RegistryConfig::new(engine(flags)?);
     config.cluster = cluster.clone();
+    config.bounds = flags.plugin_bounds()?;
     config.state_dir = Some(flags.history_dir());
     let registry = PluginRegistry::new(config).context("making the plugin registry")?;
     let failed = registry.add_built_ins(BUILTIN_PLUGINS).await;

@@ -14,7 +14,7 @@ async fn hold_to_contract(component: &str) {
     let wasm = testing::component(component);
     let settings = Settings::default();
     let contracts: [Arc<dyn contract::Contract>; 1] = [Arc::new(ControllerContract)];
-    let report = contract::check(&engine, component, &wasm, settings, &contracts).await;
+    let report = contract::check(&engine, component, &wasm, settings, &contracts, 0).await;
     let report = report.unwrap();
     assert!(!report.checked.is_empty());
     assert_eq!(report.violations, [], "{component}");

@@ -10,6 +10,7 @@ mod call;
 mod match_rules;
 mod outcome;
 mod request;
+mod review;
 mod table;
 mod trial;
 
@@ -19,11 +20,12 @@ use arc_swap::ArcSwap;
 use bytes::Bytes;
 use pilothouse_api::Status;
 use serde_json::Value;
-use tokio::sync::watch;
+use tokio::sync::{mpsc, watch};
 
 use crate::{
     error::CallError,
     manifest::{FailurePolicy, ObjectNeed, Phase},
+    record::RecordedCall,
     registry::{Active, ActiveComponent},
 };
 
@@ -31,6 +33,8 @@ pub use bindings::MutateAnswer;
 pub use match_rules::MatchRules;
 pub use outcome::Denial;
 pub use request::{Operation, Request, User};
+pub use review::response;
+pub(crate) use review::{written_mutation, written_validation};
 pub use trial::Trial;
 
 use table::{Member, Table};
@@ -38,6 +42,8 @@ use table::{Member, Table};
 /// The active admission plugins.
 pub struct AdmissionPlugins {
     table: ArcSwap<Table>,
+    /// Of all families.
+    active: ArcSwap<Active>,
     /// Warm instances kept of each component.
     warm: usize,
 }
@@ -67,6 +73,7 @@ impl AdmissionPlugins {
         let cores = std::thread::available_parallelism().map_or(1, usize::from);
         Self {
             table: ArcSwap::from_pointee(Table::default()),
+            active: ArcSwap::from_pointee(Arc::new([])),
             warm: cores * EACH_CORE,
         }
     }
@@ -74,6 +81,7 @@ impl AdmissionPlugins {
     /// Takes over the active revisions; those that were there already keep their warm instances.
     pub fn set(&self, active: &[ActiveComponent]) {
         let old = self.table.load();
+        self.active.store(Arc::new(active.into()));
         self.table
             .store(Arc::new(Table::build(active, self.warm, &old)));
     }
@@ -87,6 +95,14 @@ impl AdmissionPlugins {
                 return;
             }
         }
+    }
+
+    /// The calls of a component of any family from now on; `None` if it is not active.
+    pub fn record_calls(&self, component: &str) -> Option<mpsc::Receiver<RecordedCall>> {
+        let active = self.active.load();
+        let named = |c: &&ActiveComponent| &**c.revision.component() == component;
+        let found = active.iter().find(named)?;
+        Some(found.revision.recorder().listen())
     }
 
     /// Whether any plugin may want a request of this kind in this phase, whose objects are not filled in yet; what nobody wants

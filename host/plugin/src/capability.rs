@@ -1,8 +1,10 @@
 //! What a plugin may do to the cluster: rules as those of an RBAC role. What its manifest asks for and what its Plugin object
-//! grants must both allow an access; without a grant the request stands as it is.
+//! grants must both allow an access.
 //! Source: <https://kubernetes.io/docs/reference/access-authn-authz/rbac/>
 
 use serde::{Deserialize, Serialize};
+
+use crate::manifest::PluginEntry;
 
 /// One rule. `"*"` means any; no names mean all names.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -28,28 +30,92 @@ pub struct Access<'a> {
     pub name: &'a str,
 }
 
+/// What the owner of a plugin lets it do, of what its manifest asks for.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub enum Grant {
+    /// All of it.
+    #[default]
+    Asked,
+    /// What these rules allow.
+    Rules(Vec<Rule>),
+    /// Reads, but not of Secrets.
+    ReadOnly,
+    /// Reads, but not of Secrets; controllers, which are there to write, may also write what does not widen anybody's rights.
+    AsNeeded,
+    /// Nothing of it.
+    Nothing,
+}
+
 /// What a plugin asked for and what it was granted.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Capabilities {
     asked: Vec<Rule>,
-    granted: Option<Vec<Rule>>,
+    granted: Grant,
+    controller: bool,
 }
 
 impl Capabilities {
-    /// `granted` narrows what was `asked` for; `None` grants all of it.
-    pub fn new(asked: Vec<Rule>, granted: Option<Vec<Rule>>) -> Self {
-        Self { asked, granted }
+    /// `granted` narrows what was `asked` for.
+    pub fn new(asked: Vec<Rule>, granted: Grant) -> Self {
+        Self {
+            asked,
+            granted,
+            controller: false,
+        }
+    }
+
+    /// The capabilities of a plugin by its manifest.
+    pub fn of(entry: &PluginEntry, granted: Grant) -> Self {
+        Self {
+            controller: entry.controller.is_some(),
+            ..Self::new(entry.capabilities.clone(), granted)
+        }
     }
 
     /// Whether both sides allow the access.
     pub fn allow(&self, access: Access<'_>) -> bool {
         let any = |rules: &[Rule]| rules.iter().any(|rule| rule.allows(access));
-        any(&self.asked) && self.granted.as_deref().is_none_or(any)
+        any(&self.asked)
+            && match &self.granted {
+                Grant::Asked => true,
+                Grant::Rules(rules) => any(rules),
+                Grant::ReadOnly => access.reads() && !access.is_of_secrets(),
+                Grant::AsNeeded if access.reads() => !access.is_of_secrets(),
+                Grant::AsNeeded => self.controller && !access.widens_rights(),
+                Grant::Nothing => false,
+            }
     }
 
     /// The rules to give to the plugin's user, those asked for.
     pub fn asked(&self) -> &[Rule] {
         &self.asked
+    }
+}
+
+impl Access<'_> {
+    fn reads(&self) -> bool {
+        matches!(self.verb, "get" | "list" | "watch")
+    }
+
+    fn is_of_secrets(&self) -> bool {
+        self.group.is_empty() && self.resource == "secrets"
+    }
+
+    /// Whether a write may give its author, or somebody else, rights or a say in what others do.
+    fn widens_rights(&self) -> bool {
+        const GROUPS: [&str; 6] = [
+            "admissionregistration.k8s.io",
+            "apiextensions.k8s.io",
+            "apiregistration.k8s.io",
+            "certificates.k8s.io",
+            "plugins.pilothouse.dev",
+            "rbac.authorization.k8s.io",
+        ];
+        GROUPS.contains(&self.group)
+            || self.is_of_secrets()
+            || (self.group.is_empty()
+                && self.resource == "serviceaccounts"
+                && !self.subresource.is_empty())
     }
 }
 
@@ -156,7 +222,7 @@ mod tests {
             ),
         ];
         for (rule, access, expected) in cases {
-            let capabilities = Capabilities::new(vec![rule.clone()], None);
+            let capabilities = Capabilities::new(vec![rule.clone()], Grant::Asked);
             assert_eq!(capabilities.allow(access), expected, "{rule:?} {access:?}");
         }
     }
@@ -171,9 +237,62 @@ mod tests {
             name: "a",
         };
         let asked = vec![rule(&["*"], "*", &["*"], &[])];
-        assert!(Capabilities::new(asked.clone(), None).allow(access));
+        assert!(Capabilities::new(asked.clone(), Grant::Asked).allow(access));
         let granted = vec![rule(&["get"], "", &["pods"], &[])];
-        assert!(!Capabilities::new(asked, Some(granted.clone())).allow(access));
-        assert!(!Capabilities::new(granted.clone(), Some(granted)).allow(access));
+        assert!(!Capabilities::new(asked, Grant::Rules(granted.clone())).allow(access));
+        assert!(!Capabilities::new(granted.clone(), Grant::Rules(granted)).allow(access));
+    }
+
+    #[test]
+    fn without_rules_a_plugin_gets_what_its_kind_needs() {
+        let access = |verb, group, resource, subresource| Access {
+            verb,
+            group,
+            resource,
+            subresource,
+            name: "a",
+        };
+        let everything = vec![rule(&["*"], "*", &["*"], &[])];
+        let may = |granted: Grant, controller: bool, access: Access<'_>| {
+            let capabilities = Capabilities {
+                controller,
+                ..Capabilities::new(everything.clone(), granted)
+            };
+            capabilities.allow(access)
+        };
+        // access; read-only, as needed for a decision, as needed for a controller
+        let cases = [
+            (access("get", "", "pods", ""), [true, true, true]),
+            (access("list", "", "secrets", ""), [false, false, false]),
+            (access("create", "", "pods", ""), [false, false, true]),
+            (
+                access("patch", "apps", "deployments", "status"),
+                [false, false, true],
+            ),
+            (access("create", "", "secrets", ""), [false, false, false]),
+            (
+                access("create", "", "serviceaccounts", ""),
+                [false, false, true],
+            ),
+            (
+                access("create", "", "serviceaccounts", "token"),
+                [false, false, false],
+            ),
+            (
+                access("create", "rbac.authorization.k8s.io", "rolebindings", ""),
+                [false, false, false],
+            ),
+            (
+                access("delete", "plugins.pilothouse.dev", "plugins", ""),
+                [false, false, false],
+            ),
+        ];
+        for (access, [read_only, decision, controller]) in cases {
+            assert_eq!(may(Grant::ReadOnly, true, access), read_only, "{access:?}");
+            assert_eq!(may(Grant::AsNeeded, false, access), decision, "{access:?}");
+            assert_eq!(may(Grant::AsNeeded, true, access), controller, "{access:?}");
+            assert!(may(Grant::Asked, false, access));
+            assert!(!may(Grant::Nothing, true, access));
+        }
     }
 }

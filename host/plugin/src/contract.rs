@@ -5,6 +5,7 @@
 //! `tests/bad-plugins` that it catches.
 
 mod admission;
+mod chance;
 pub mod controller;
 mod sample_cluster;
 mod samples;
@@ -28,7 +29,7 @@ pub use scheduler::{SchedulerContract, SchedulerSmoke};
 
 /// Sample objects and requests.
 pub mod sample {
-    pub use super::samples::{pod, request};
+    pub use super::samples::{ordinary as requests, pod, request};
 }
 
 /// A broken clause.
@@ -58,8 +59,8 @@ pub trait Contract: Send + Sync {
     fn clauses(&self) -> &'static [&'static str];
 
     /// Runs all clauses against a revision that is loaded for this only; calls go to clusters of the contract's own
-    /// ([`Revision::isolated`]).
-    async fn run(&self, revision: &Revision) -> Vec<Violation>;
+    /// ([`Revision::isolated`]). What is tried besides the samples comes from the seed.
+    async fn run(&self, revision: &Revision, seed: u64) -> Vec<Violation>;
 }
 
 /// What came out for one component.
@@ -83,6 +84,7 @@ pub async fn check(
     wasm: &[u8],
     settings: Settings,
     contracts: &[Arc<dyn Contract>],
+    seed: u64,
 ) -> Result<Report, LoadError> {
     let revision = Revision::load(engine, name, wasm, settings, Arc::new(NoCluster)).await?;
     let mut report = Report::default();
@@ -95,7 +97,9 @@ pub async fn check(
         report
             .checked
             .extend(clauses.map(|clause| format!("{family}: {clause}")));
-        report.violations.extend(contract.run(&revision).await);
+        report
+            .violations
+            .extend(contract.run(&revision, seed).await);
     }
     Ok(report)
 }

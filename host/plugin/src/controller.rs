@@ -5,10 +5,13 @@ mod bindings;
 
 use std::{sync::Arc, time::Duration};
 
+use serde_json::{Value, json};
+
 use crate::{
     error::CallError,
     instance::{Call, PluginInstance},
     limits::Limits,
+    record::{self, Recording},
     revision::Revision,
 };
 use bindings::{map_event, reconcile, types};
@@ -34,6 +37,16 @@ pub struct MappedEvent<'a> {
 
 /// When to run again, or why the reconcile failed, as the plugin says.
 pub type Reconciled = Result<Option<Duration>, String>;
+
+/// An answer as a record has it.
+pub(crate) fn written_run(ran: &Result<Reconciled, CallError>) -> Value {
+    match ran {
+        Ok(Ok(None)) => json!({ "done": true }),
+        Ok(Ok(Some(after))) => json!({ "requeueAfterMs": after.as_millis() as u64 }),
+        Ok(Err(why)) => json!({ "failed": why }),
+        Err(error) => record::failed(error),
+    }
+}
 
 /// Limits of controllers whose owner has not set any.
 fn unhurried() -> Limits {
@@ -79,6 +92,17 @@ impl ControllerCalls {
         namespace: &str,
         name: &str,
     ) -> Result<Reconciled, CallError> {
+        if let Some(recording) = Recording::of(&self.revision) {
+            let calls = Self::new(Arc::clone(&recording.revision));
+            let ran = calls.run(plugin, namespace, name).await;
+            let input = json!({ "namespace": namespace, "name": name });
+            recording.end(plugin, "controller/reconcile", input, written_run(&ran));
+            return ran;
+        }
+        self.run(plugin, namespace, name).await
+    }
+
+    async fn run(&self, plugin: u32, namespace: &str, name: &str) -> Result<Reconciled, CallError> {
         let indices = self.reconcile.as_ref();
         let indices = indices.ok_or_else(|| self.missing(plugin, "controller/reconcile"))?;
         let mut instance = self.revision.instantiate().await?;

@@ -1,9 +1,15 @@
-//! The one `wasmtime::Engine` of the process, its clock tick, its imports and its compile cache.
+//! The `wasmtime::Engine` of the process, its clock tick, its imports and its compile cache; and a second one for components whose
+//! instructions are limited, since code that counts them is compiled differently and slower.
 //!
 //! Invariants: epoch interruption is always on and always ticking; component-model concurrency is off (interfaces are sync WIT);
 //! everything that is run was loaded through the cache, so a later start compiles nothing.
 
-use std::{path::PathBuf, sync::Arc, thread, time::Duration};
+use std::{
+    path::PathBuf,
+    sync::{Arc, OnceLock},
+    thread,
+    time::Duration,
+};
 
 use wasmtime::{
     Config, InstanceAllocationStrategy, OptLevel, PoolingAllocationConfig, WasmBacktraceDetails,
@@ -15,6 +21,7 @@ use crate::{
     clock::{Clock, SystemClock},
     error::LoadError,
     host::{self, HostState},
+    limits::Limits,
 };
 
 /// Address space reserved for an instance's memory; growth beyond moves it.
@@ -57,57 +64,93 @@ impl Default for EngineConfig {
 pub struct Engine(Arc<Inner>);
 
 struct Inner {
-    engine: wasmtime::Engine,
-    linker: Linker<HostState>,
+    plain: Machine,
+    /// Made when the first component needs it: most instructions are followed by one that counts.
+    metered: OnceLock<Machine>,
+    config: EngineConfig,
+}
+
+/// A `wasmtime::Engine` with what belongs to it.
+pub(crate) struct Machine {
+    pub(crate) engine: wasmtime::Engine,
+    pub(crate) linker: Linker<HostState>,
     cache: Option<CompileCache>,
-    clock: Arc<dyn Clock>,
 }
 
 impl Engine {
     /// Starts the ticking thread, which ends with the last clone. Fails if the machine cannot run WebAssembly as configured or
     /// the cache directory cannot be made.
     pub fn new(config: EngineConfig) -> Result<Self, EngineError> {
-        let engine = wasmtime::Engine::new(&wasmtime_config(config.allocation))
-            .map_err(|error| EngineError(format!("{error:#}")))?;
+        Ok(Self(Arc::new(Inner {
+            plain: Machine::new(&config, Metering::Off)?,
+            metered: OnceLock::new(),
+            config,
+        })))
+    }
+
+    /// Where components with these limits are compiled and run.
+    pub(crate) fn machine(&self, limits: &Limits) -> Result<&Machine, LoadError> {
+        if limits.instructions.is_none() {
+            return Ok(&self.0.plain);
+        }
+        if let Some(metered) = self.0.metered.get() {
+            return Ok(metered);
+        }
+        let made = Machine::new(&self.0.config, Metering::On)
+            .map_err(|error| LoadError::Compile(error.to_string()))?;
+        Ok(self.0.metered.get_or_init(|| made))
+    }
+
+    pub(crate) fn clock(&self) -> &Arc<dyn Clock> {
+        &self.0.config.clock
+    }
+
+    /// Components compiled, not loaded from the cache, since the engine was made.
+    pub fn compiled(&self) -> u64 {
+        let machines = [Some(&self.0.plain), self.0.metered.get()];
+        let caches = machines
+            .into_iter()
+            .flatten()
+            .filter_map(|m| m.cache.as_ref());
+        caches.map(CompileCache::compiled).sum()
+    }
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Metering {
+    Off,
+    /// Instructions are counted, so that they can be limited.
+    On,
+}
+
+impl Machine {
+    fn new(config: &EngineConfig, metering: Metering) -> Result<Self, EngineError> {
+        let mut wasmtime = wasmtime_config(config.allocation);
+        wasmtime.consume_fuel(metering == Metering::On);
+        let engine =
+            wasmtime::Engine::new(&wasmtime).map_err(|error| EngineError(format!("{error:#}")))?;
         let linker = host::link(&engine).map_err(|error| EngineError(format!("{error:#}")))?;
         let cache = config
             .cache_dir
-            .map(|dir| CompileCache::open(dir, &engine))
+            .as_ref()
+            .map(|dir| CompileCache::open(dir.clone(), &engine))
             .transpose()
             .map_err(|error| EngineError(format!("the compile cache: {error}")))?;
         tick(&engine)?;
-        Ok(Self(Arc::new(Inner {
+        Ok(Self {
             engine,
             linker,
             cache,
-            clock: config.clock,
-        })))
+        })
     }
 
     /// Loads a component, compiling it if the cache has not got it. Blocks for the time of a compilation (tens to hundreds of
     /// milliseconds), on all cores.
     pub(crate) fn load(&self, wasm: &[u8]) -> Result<Component, LoadError> {
-        match &self.0.cache {
-            Some(cache) => cache.load(&self.0.engine, wasm),
-            None => Component::from_binary(&self.0.engine, wasm).map_err(compile_error),
+        match &self.cache {
+            Some(cache) => cache.load(&self.engine, wasm),
+            None => Component::from_binary(&self.engine, wasm).map_err(compile_error),
         }
-    }
-
-    pub(crate) fn raw(&self) -> &wasmtime::Engine {
-        &self.0.engine
-    }
-
-    pub(crate) fn linker(&self) -> &Linker<HostState> {
-        &self.0.linker
-    }
-
-    pub(crate) fn clock(&self) -> &Arc<dyn Clock> {
-        &self.0.clock
-    }
-
-    /// Components compiled, not loaded from the cache, since the engine was made.
-    pub fn compiled(&self) -> u64 {
-        self.0.cache.as_ref().map_or(0, CompileCache::compiled)
     }
 }
 

@@ -57,6 +57,7 @@ pub enum Limit {
     Time(u64),
     /// Milliseconds in all, waits for the host included.
     Wait(u64),
+    Instructions(u64),
     /// What the caller had left; not the plugin's fault alone, so it does not count as a trap.
     Deadline,
     /// Bytes of linear memory.
@@ -73,6 +74,7 @@ impl Limit {
         match self {
             Self::Time(_) => "time",
             Self::Wait(_) => "wait",
+            Self::Instructions(_) => "instructions",
             Self::Deadline => "deadline",
             Self::Memory(_) => "memory",
             Self::TableElements(_) => "table-elements",
@@ -87,6 +89,7 @@ impl fmt::Display for Limit {
         match self {
             Self::Time(ms) => write!(f, "running time of {ms} ms"),
             Self::Wait(ms) => write!(f, "time of {ms} ms including waits"),
+            Self::Instructions(count) => write!(f, "{count} instructions"),
             Self::Deadline => f.write_str("time left to the request"),
             Self::Memory(bytes) => write!(f, "memory of {bytes} bytes"),
             Self::TableElements(count) => write!(f, "{count} table elements"),

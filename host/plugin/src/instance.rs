@@ -100,6 +100,7 @@ impl PluginInstance {
         let slice = state.budget.next_slice();
         let output = state.budget.limits().output_bytes;
         self.store.set_hostcall_fuel(output);
+        refuel(&mut self.store);
         self.store.set_epoch_deadline(slice);
         Ok((&mut self.store, running))
     }
@@ -123,6 +124,13 @@ impl PluginInstance {
             .caller
             .stats
             .memory(self.store.data().budget.memory_peak);
+        let limit = self.store.data().budget.limits().instructions;
+        if let (Some(limit), Ok(left)) = (limit, self.store.get_fuel()) {
+            running
+                .caller
+                .stats
+                .instructions(limit.saturating_sub(left));
+        }
         if failure.is_some() {
             (running.caller.trapped)(running.caller.serial);
         }
@@ -131,8 +139,13 @@ impl PluginInstance {
 
     fn failure(&self, running: &Running, error: &wasmtime::Error) -> CallError {
         let state = self.store.data();
-        let own = error.downcast_ref::<LimitHit>().is_some()
-            || error.downcast_ref::<wasmtime::Trap>().is_some();
+        let trap = error.downcast_ref::<wasmtime::Trap>();
+        if let (Some(wasmtime::Trap::OutOfFuel), Some(limit)) =
+            (trap, state.budget.limits().instructions)
+        {
+            return running.limit(Limit::Instructions(limit));
+        }
+        let own = error.downcast_ref::<LimitHit>().is_some() || trap.is_some();
         if let Some(limit) = state.budget.hit().filter(|_| own) {
             return running.limit(limit);
         }
@@ -149,6 +162,14 @@ impl PluginInstance {
                 said => format!("{said} ({message})"),
             },
         }
+    }
+}
+
+/// Gives a store the instructions of one call, if they are counted.
+pub(crate) fn refuel(store: &mut Store<HostState>) {
+    if let Some(instructions) = store.data().budget.limits().instructions {
+        // only an engine that does not count refuses, and there is no limit then
+        drop(store.set_fuel(instructions));
     }
 }
 

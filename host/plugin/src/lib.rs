@@ -22,6 +22,7 @@ pub mod interfaces;
 mod limits;
 pub mod manifest;
 mod probe;
+pub mod record;
 mod registry;
 mod revision;
 pub mod scheduler;
@@ -37,9 +38,9 @@ pub use instance::{Call, Outcome, PluginInstance, Running};
 pub use limits::Limits;
 pub use manifest::Manifest;
 pub use registry::{
-    Active, ActiveComponent, Condition, ConditionType, History, PastRevision, PluginDirectory,
-    PluginMetrics, PluginRegistry, PluginState, PluginStatus, RegistryConfig, SmokeContract,
-    Source, StormPolicy, component_name,
+    Active, ActiveComponent, Bounds, Condition, ConditionType, History, PastRevision,
+    PluginDirectory, PluginMetrics, PluginRegistry, PluginState, PluginStatus, RegistryConfig,
+    SmokeContract, Source, StormPolicy, component_name,
 };
 pub use revision::{Digest, Revision, Settings};
 pub use stats::Figures;

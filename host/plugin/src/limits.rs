@@ -17,6 +17,8 @@ pub struct Limits {
     pub time_ms: u64,
     /// Time in all, waits included.
     pub wait_ms: u64,
+    /// WebAssembly instructions, which unlike time are the same in every run; `None`: not counted. Counting costs time.
+    pub instructions: Option<u64>,
     /// Linear memory of an instance.
     pub memory_bytes: usize,
     /// Elements of an instance's tables.
@@ -39,6 +41,7 @@ impl Default for Limits {
         Self {
             time_ms: 250,
             wait_ms: 10_000,
+            instructions: None,
             memory_bytes: 64 << 20,
             table_elements: 100_000,
             instances: 64,
@@ -46,6 +49,41 @@ impl Default for Limits {
             host_calls: 10_000,
             writes_per_second: 2_000,
             log_bytes: 64 << 10,
+        }
+    }
+}
+
+impl Limits {
+    /// No limit; what an operator who sets no maxima allows.
+    pub const NONE: Self = Self {
+        time_ms: u64::MAX,
+        wait_ms: u64::MAX,
+        instructions: None,
+        memory_bytes: usize::MAX,
+        table_elements: usize::MAX,
+        instances: usize::MAX,
+        output_bytes: usize::MAX,
+        host_calls: u32::MAX,
+        writes_per_second: u32::MAX,
+        log_bytes: usize::MAX,
+    };
+
+    /// Whichever is lower, limit by limit.
+    pub fn at_most(&self, maxima: &Self) -> Self {
+        Self {
+            time_ms: self.time_ms.min(maxima.time_ms),
+            wait_ms: self.wait_ms.min(maxima.wait_ms),
+            instructions: match (self.instructions, maxima.instructions) {
+                (Some(asked), Some(most)) => Some(asked.min(most)),
+                (asked, most) => asked.or(most),
+            },
+            memory_bytes: self.memory_bytes.min(maxima.memory_bytes),
+            table_elements: self.table_elements.min(maxima.table_elements),
+            instances: self.instances.min(maxima.instances),
+            output_bytes: self.output_bytes.min(maxima.output_bytes),
+            host_calls: self.host_calls.min(maxima.host_calls),
+            writes_per_second: self.writes_per_second.min(maxima.writes_per_second),
+            log_bytes: self.log_bytes.min(maxima.log_bytes),
         }
     }
 }

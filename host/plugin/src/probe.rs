@@ -8,7 +8,6 @@ use wasmtime::component::{
 };
 
 use crate::{
-    engine::Engine,
     error::LoadError,
     host,
     interfaces::{self, Interface},
@@ -29,9 +28,12 @@ pub(crate) fn check_header(wasm: &[u8]) -> Result<(), LoadError> {
 }
 
 /// The known interfaces that the component exports, as it names them, besides the manifest.
-pub(crate) fn exports(engine: &Engine, component: &Component) -> Result<Vec<Interface>, LoadError> {
+pub(crate) fn exports(
+    engine: &wasmtime::Engine,
+    component: &Component,
+) -> Result<Vec<Interface>, LoadError> {
     let kind = component.component_type();
-    let names: Vec<&str> = kind.exports(engine.raw()).map(|(name, _)| name).collect();
+    let names: Vec<&str> = kind.exports(engine).map(|(name, _)| name).collect();
     let mut found = Vec::new();
     let mut manifest = false;
     for exported in names.iter().filter_map(|name| Interface::parse(name)) {
@@ -65,9 +67,9 @@ pub(crate) fn exports(engine: &Engine, component: &Component) -> Result<Vec<Inte
 }
 
 /// Refuses imports that are not offered.
-pub(crate) fn imports(engine: &Engine, component: &Component) -> Result<(), LoadError> {
+pub(crate) fn imports(engine: &wasmtime::Engine, component: &Component) -> Result<(), LoadError> {
     let kind = component.component_type();
-    for (name, item) in kind.imports(engine.raw()) {
+    for (name, item) in kind.imports(engine) {
         if !offered(name) && !only_types(engine, &item) {
             return Err(LoadError::UnknownImport(name.to_owned()));
         }
@@ -101,10 +103,10 @@ fn offered(name: &str) -> bool {
 }
 
 /// An interface without functions or resources needs nothing of the host.
-fn only_types(engine: &Engine, item: &ComponentExtern<'_>) -> bool {
+fn only_types(engine: &wasmtime::Engine, item: &ComponentExtern<'_>) -> bool {
     match &item.ty {
         ComponentItem::ComponentInstance(instance) => instance
-            .exports(engine.raw())
+            .exports(engine)
             .all(|(_, item)| matches!(&item.ty, ComponentItem::Type(_))),
         ComponentItem::Type(_) => true,
         _ => false,

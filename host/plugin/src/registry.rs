@@ -17,6 +17,7 @@
 //!
 //! Lock order: a slot's `loading` (async, held over a load), then `slots`, then `disabled`; nothing is awaited under the two.
 
+mod bounds;
 mod contract;
 mod directory;
 mod history;
@@ -44,6 +45,7 @@ use crate::{
     stats::Latencies,
 };
 
+pub use bounds::Bounds;
 pub use contract::SmokeContract;
 pub use directory::{PluginDirectory, component_name};
 pub use history::{History, PastRevision};
@@ -72,6 +74,7 @@ pub struct RegistryConfig {
     /// Where the versions of users' components that were active are kept; `None`: nowhere.
     pub state_dir: Option<PathBuf>,
     pub storm: StormPolicy,
+    pub bounds: Bounds,
     /// Checked before a revision is swapped in.
     pub contracts: Vec<Arc<dyn SmokeContract>>,
 }
@@ -84,6 +87,7 @@ impl RegistryConfig {
             cluster: Arc::new(NoCluster),
             state_dir: None,
             storm: StormPolicy::default(),
+            bounds: Bounds::default(),
             contracts: vec![
                 Arc::new(crate::contract::AdmissionSmoke),
                 Arc::new(crate::contract::ControllerSmoke),
@@ -115,6 +119,7 @@ struct Inner {
     history: Option<History>,
     disabled: Mutex<BTreeSet<String>>,
     storm: StormPolicy,
+    bounds: Bounds,
     contracts: Vec<Arc<dyn SmokeContract>>,
     slots: Mutex<BTreeMap<Arc<str>, Slot>>,
     active: watch::Sender<Active>,
@@ -130,6 +135,7 @@ impl PluginRegistry {
             history,
             disabled: Mutex::default(),
             storm: config.storm,
+            bounds: config.bounds,
             contracts: config.contracts,
             slots: Mutex::default(),
             active: watch::Sender::new(Arc::new([])),
@@ -270,6 +276,14 @@ impl PluginRegistry {
         &self.0.engine
     }
 
+    /// The settings that a component from there gets if these are asked for.
+    pub fn within_bounds(&self, source: &Source, settings: Settings) -> Settings {
+        match source {
+            Source::BuiltIn => settings,
+            _ => self.0.bounds.apply(settings),
+        }
+    }
+
     async fn load(
         &self,
         name: &str,
@@ -277,6 +291,7 @@ impl PluginRegistry {
         source: Source,
         settings: Settings,
     ) -> Result<(), LoadError> {
+        let settings = self.within_bounds(&source, settings);
         let (loading, tenure) = self.0.with_slot(name, |slot| {
             (Arc::clone(&slot.loading), Arc::clone(&slot.tenure))
         });
@@ -340,7 +355,7 @@ impl PluginRegistry {
         settings: &Settings,
     ) -> Result<Revision, LoadError> {
         let engine = &self.0.engine;
-        let compiled = compile(engine, wasm).await?;
+        let compiled = compile(engine, &settings.limits, wasm).await?;
         let revision = Revision::start(engine, home, digest, compiled, settings.clone()).await?;
         for contract in &self.0.contracts {
             contract::check(contract.as_ref(), &revision).await?;

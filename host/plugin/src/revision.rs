@@ -16,17 +16,19 @@ use wasmtime::{
 
 use crate::{
     admission::MatchRules,
-    capability::{Capabilities, Rule},
+    capability::{Capabilities, Grant},
+    clock::Clock,
     cluster::{Cluster, NoCluster},
     engine::{Engine, one_line},
     error::{CallError, LoadError},
     host::{Caller, HostState, PluginLog, WriteRate, bindings},
-    instance::{Call, PluginInstance, slice_over},
+    instance::{Call, PluginInstance, refuel, slice_over},
     interfaces::Interface,
     limits::Limits,
     manifest::{FailurePolicy, Manifest},
     probe,
-    stats::Stats,
+    record::{Recorder, Tape},
+    stats::{Figures, Stats},
 };
 
 /// The SHA-256 of a component's bytes.
@@ -59,8 +61,8 @@ pub struct Settings {
     /// `spec.config`; `None` is `{}`.
     pub config: Option<serde_json::Value>,
     pub limits: Limits,
-    /// `spec.capabilities`, narrowing what the manifest asks for; `None` grants that.
-    pub granted: Option<Vec<Rule>>,
+    /// `spec.capabilities`, or what the operator grants who has none.
+    pub granted: Grant,
     /// `spec.failurePolicy`; `None` is what the manifest says.
     pub failure_policy: Option<FailurePolicy>,
     /// `spec.matchRules`; `None` narrows nothing.
@@ -74,7 +76,7 @@ impl Default for Settings {
         Self {
             config: None,
             limits: Limits::default(),
-            granted: None,
+            granted: Grant::default(),
             failure_policy: None,
             match_rules: None,
             revision_history_limit: 5,
@@ -89,6 +91,7 @@ pub(crate) struct Home {
     pub(crate) log: Arc<PluginLog>,
     pub(crate) stats: Arc<Stats>,
     writes: Arc<WriteRate>,
+    recorder: Arc<Recorder>,
     pub(crate) cluster: Arc<dyn Cluster>,
     /// Told of every failed call that is the plugin's fault.
     trapped: Trapped,
@@ -115,6 +118,7 @@ impl Home {
             log: Arc::new(PluginLog::new(Arc::clone(&component))),
             stats: Arc::new(Stats::new()),
             writes: Arc::default(),
+            recorder: Arc::default(),
             component,
             cluster,
             trapped: Arc::new(|_| {}),
@@ -127,6 +131,7 @@ impl Home {
 }
 
 /// One loaded version of a component.
+#[derive(Clone)]
 pub struct Revision {
     /// The component's name: the file's stem, or the Plugin object's name.
     component: Arc<str>,
@@ -136,6 +141,7 @@ pub struct Revision {
     manifest: Manifest,
     settings: Settings,
     callers: Arc<[Arc<Caller>]>,
+    recorder: Arc<Recorder>,
     pre: InstancePre<HostState>,
     engine: Engine,
 }
@@ -155,7 +161,7 @@ impl Revision {
         settings: Settings,
         cluster: Arc<dyn Cluster>,
     ) -> Result<Self, LoadError> {
-        let compiled = compile(engine, wasm).await?;
+        let compiled = compile(engine, &settings.limits, wasm).await?;
         Self::start(
             engine,
             &Home::new(name, cluster),
@@ -175,21 +181,22 @@ impl Revision {
         settings: Settings,
     ) -> Result<Self, LoadError> {
         let serial = Serial::next();
-        let interfaces = probe::exports(engine, &compiled)?;
-        probe::imports(engine, &compiled)?;
-        let pre = engine
-            .linker()
+        let machine = engine.machine(&settings.limits)?;
+        let interfaces = probe::exports(&machine.engine, &compiled)?;
+        probe::imports(&machine.engine, &compiled)?;
+        let pre = machine
+            .linker
             .instantiate_pre(&compiled)
             .map_err(|error| LoadError::Mismatch(one_line(&error)))?;
         let config: Arc<str> = match &settings.config {
             Some(config) => config.to_string().into(),
             None => "{}".into(),
         };
-        let caller = |name: &str, asked: Vec<Rule>, cluster: &Arc<dyn Cluster>| {
+        let caller = |name: &str, capabilities: Capabilities, cluster: &Arc<dyn Cluster>| {
             Arc::new(Caller {
                 name: name.into(),
                 component: Arc::clone(&home.component),
-                capabilities: Capabilities::new(asked, settings.granted.clone()),
+                capabilities,
                 config: Arc::clone(&config),
                 log: Arc::clone(&home.log),
                 stats: Arc::clone(&home.stats),
@@ -201,14 +208,17 @@ impl Revision {
             })
         };
         let nobody: Arc<dyn Cluster> = Arc::new(NoCluster);
-        let trial = caller(&home.component, Vec::new(), &nobody);
+        let trial = caller(&home.component, Capabilities::default(), &nobody);
         let json = describe(engine, &pre, trial, &settings.limits).await?;
         let manifest =
             Manifest::read(&json, &interfaces)?.with_failure_policy(settings.failure_policy);
         let callers = manifest
             .plugins
             .iter()
-            .map(|entry| caller(&entry.name, entry.capabilities.clone(), &home.cluster))
+            .map(|entry| {
+                let capabilities = Capabilities::of(entry, settings.granted.clone());
+                caller(&entry.name, capabilities, &home.cluster)
+            })
             .collect();
         Ok(Self {
             component: Arc::clone(&home.component),
@@ -218,6 +228,7 @@ impl Revision {
             manifest,
             settings,
             callers,
+            recorder: Arc::clone(&home.recorder),
             pre,
             engine: engine.clone(),
         })
@@ -228,48 +239,58 @@ impl Revision {
         let home = Home::new(&self.component, cluster);
         let isolate = |caller: &Arc<Caller>| {
             Arc::new(Caller {
-                name: Arc::clone(&caller.name),
-                component: Arc::clone(&caller.component),
-                capabilities: caller.capabilities.clone(),
-                config: Arc::clone(&caller.config),
                 log: Arc::clone(&home.log),
                 stats: Arc::clone(&home.stats),
                 writes: Arc::clone(&home.writes),
-                clock: Arc::clone(&caller.clock),
                 cluster: Arc::clone(&home.cluster),
-                serial: self.serial,
                 trapped: Arc::clone(&home.trapped),
+                ..Caller::clone(caller)
             })
         };
         Self {
-            component: Arc::clone(&self.component),
-            serial: self.serial,
-            digest: self.digest,
-            interfaces: self.interfaces.clone(),
-            manifest: self.manifest.clone(),
-            settings: self.settings.clone(),
             callers: self.callers.iter().map(isolate).collect(),
-            pre: self.pre.clone(),
-            engine: self.engine.clone(),
+            recorder: home.recorder.clone(),
+            ..self.clone()
+        }
+    }
+
+    /// The same code with a tape between it and the host. Counters and log stay shared.
+    pub(crate) fn on_tape(&self, tape: &Arc<Tape>) -> Self {
+        let taped = |caller: &Arc<Caller>| {
+            Arc::new(Caller {
+                cluster: tape.clone(),
+                clock: tape.clone(),
+                ..Caller::clone(caller)
+            })
+        };
+        Self {
+            callers: self.callers.iter().map(taped).collect(),
+            ..self.clone()
         }
     }
 
     /// The same code under other limits, for calls that nobody waits for. Counters and log stay shared.
     pub(crate) fn with_limits(&self, limits: Limits) -> Self {
         Self {
-            component: Arc::clone(&self.component),
-            serial: self.serial,
-            digest: self.digest,
-            interfaces: self.interfaces.clone(),
-            manifest: self.manifest.clone(),
             settings: Settings {
                 limits,
                 ..self.settings.clone()
             },
-            callers: Arc::clone(&self.callers),
-            pre: self.pre.clone(),
-            engine: self.engine.clone(),
+            ..self.clone()
         }
+    }
+
+    /// Who wants to know of its calls.
+    pub fn recorder(&self) -> &Recorder {
+        &self.recorder
+    }
+
+    pub(crate) fn cluster(&self) -> &Arc<dyn Cluster> {
+        &self.callers[0].cluster
+    }
+
+    pub(crate) fn clock(&self) -> &Arc<dyn Clock> {
+        &self.callers[0].clock
     }
 
     pub fn component(&self) -> &Arc<str> {
@@ -298,6 +319,11 @@ impl Revision {
 
     pub fn manifest(&self) -> &Manifest {
         &self.manifest
+    }
+
+    /// The counters of the component, which all its revisions share.
+    pub fn figures(&self) -> Figures {
+        self.callers[0].stats.figures()
     }
 
     /// The log of the component, which all its revisions share.
@@ -358,10 +384,14 @@ impl Revision {
 }
 
 /// Compiles on a thread that may block. Refuses what is no component without compiling.
-pub(crate) async fn compile(engine: &Engine, wasm: &[u8]) -> Result<Component, LoadError> {
+pub(crate) async fn compile(
+    engine: &Engine,
+    limits: &Limits,
+    wasm: &[u8],
+) -> Result<Component, LoadError> {
     probe::check_header(wasm)?;
-    let (engine, wasm) = (engine.clone(), wasm.to_vec());
-    tokio::task::spawn_blocking(move || engine.load(&wasm))
+    let (engine, limits, wasm) = (engine.clone(), limits.clone(), wasm.to_vec());
+    tokio::task::spawn_blocking(move || engine.machine(&limits)?.load(&wasm))
         .await
         .map_err(|error| LoadError::Compile(error.to_string()))?
 }
@@ -374,7 +404,9 @@ async fn instantiate(
     callers: Arc<[Arc<Caller>]>,
 ) -> wasmtime::Result<PluginInstance> {
     let wait = tokio::time::Duration::from_millis(limits.wait_ms);
-    let mut store = Store::new(engine.raw(), HostState::new(caller, limits));
+    let machine = engine.machine(&limits)?;
+    let mut store = Store::new(&machine.engine, HostState::new(caller, limits));
+    refuel(&mut store);
     store.limiter(|state| &mut state.budget);
     store.epoch_deadline_callback(slice_over);
     let slice = store.data_mut().budget.next_slice();

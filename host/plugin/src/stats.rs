@@ -18,6 +18,7 @@ pub(crate) struct Stats {
     reloads: AtomicU64,
     /// Bytes.
     memory_peak: AtomicU64,
+    instructions: AtomicU64,
     inner: Mutex<Inner>,
 }
 
@@ -42,6 +43,8 @@ pub struct Figures {
     pub reloads: u64,
     /// The most linear memory that an instance had, in bytes.
     pub memory_peak: u64,
+    /// Of the last call; 0 where they are not counted.
+    pub instructions: u64,
     /// The plugin's own.
     pub counters: BTreeMap<String, u64>,
 }
@@ -70,6 +73,7 @@ impl Stats {
             calls: AtomicU64::new(0),
             reloads: AtomicU64::new(0),
             memory_peak: AtomicU64::new(0),
+            instructions: AtomicU64::new(0),
             inner: Mutex::new(Inner {
                 latency,
                 latency_sum: 0,
@@ -100,6 +104,11 @@ impl Stats {
         self.memory_peak.fetch_max(bytes as u64, Relaxed);
     }
 
+    /// The call that ended took so many instructions.
+    pub(crate) fn instructions(&self, count: u64) {
+        self.instructions.store(count, Relaxed);
+    }
+
     pub(crate) fn reload(&self) {
         self.reloads.fetch_add(1, Relaxed);
     }
@@ -123,6 +132,7 @@ impl Stats {
             traps: inner.traps.clone(),
             reloads: self.reloads.load(Relaxed),
             memory_peak: self.memory_peak.load(Relaxed),
+            instructions: self.instructions.load(Relaxed),
             counters: inner.counters.clone(),
         }
     }

@@ -32,7 +32,7 @@ async fn broken(
         ..Settings::default()
     };
     let wasm = testing::component(component);
-    let report = contract::check(&engine, component, &wasm, settings, &contracts)
+    let report = contract::check(&engine, component, &wasm, settings, &contracts, 0)
         .await
         .unwrap();
     assert_eq!(report.checked.len(), clauses);
@@ -123,6 +123,25 @@ async fn every_clause_catches_a_plugin_that_breaks_it() {
         let (_, why) = caught.unwrap_or_else(|| panic!("{behaviour}: {found:?}"));
         assert!(why.contains(said), "{behaviour}: {why}");
     }
+}
+
+#[tokio::test]
+async fn what_breaks_a_clause_is_shown_as_small_as_it_still_does() {
+    let smallest = |why: &str| {
+        let (_, object) = why.rsplit_once("the smallest such object: ").unwrap();
+        object.to_owned()
+    };
+    let config = json!({ "behaviour": "append" });
+    let found = violations("bad-admission", config.clone(), Limits::default()).await;
+    let object = smallest(&found[0].1);
+    assert!(object.len() < 120, "{object}");
+    assert_eq!(
+        found,
+        violations("bad-admission", config, Limits::default()).await
+    );
+    let config = json!({ "behaviour": "trust-input" });
+    let found = violations("bad-admission", config, Limits::default()).await;
+    assert!(smallest(&found[0].1).len() < 200, "{found:?}");
 }
 
 #[tokio::test]

@@ -5,7 +5,7 @@ use std::{fs, path::Path, sync::Arc, time::Duration};
 use async_trait::async_trait;
 use pilothouse_plugin::{
     Active, Digest, Engine, EngineConfig, LoadError, PluginDirectory, PluginRegistry, PluginState,
-    RegistryConfig, Revision, Settings, SmokeContract, Source, testing,
+    RegistryConfig, Revision, Settings, SmokeContract, Source, capability::Grant, testing,
 };
 use tokio::sync::{Notify, watch};
 use tokio_util::sync::CancellationToken;
@@ -139,7 +139,7 @@ async fn a_new_version_keeps_the_settings_of_the_one_before() {
     copy("admission-priority", &file);
     directory.load_all().await;
     let settings = Settings {
-        granted: Some(Vec::new()),
+        granted: Grant::Nothing,
         ..Settings::default()
     };
     let wasm = testing::component("admission-priority");

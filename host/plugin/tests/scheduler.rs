@@ -16,7 +16,7 @@ async fn report(engine: &Engine, name: &str, config: Option<Value>) -> Report {
     };
     let wasm = testing::component(name);
     let contracts: [Arc<dyn Contract>; 1] = [Arc::new(SchedulerContract)];
-    check(engine, name, &wasm, settings, &contracts)
+    check(engine, name, &wasm, settings, &contracts, 0)
         .await
         .unwrap()
 }

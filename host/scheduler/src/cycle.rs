@@ -26,6 +26,8 @@ use crate::{
 mod sample;
 mod score;
 
+pub(crate) use score::normalize;
+
 /// Where the pod goes.
 #[derive(Debug)]
 pub(crate) struct Decision {

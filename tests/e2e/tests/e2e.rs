@@ -20,6 +20,8 @@ mod kinds;
 mod languages;
 #[path = "e2e/other_clients.rs"]
 mod other_clients;
+#[path = "e2e/plugin_command.rs"]
+mod plugin_command;
 #[path = "e2e/plugins.rs"]
 mod plugins;
 #[path = "e2e/restart.rs"]

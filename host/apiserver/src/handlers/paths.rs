@@ -8,7 +8,7 @@ use pilothouse_api::Status;
 use pilothouse_client::Body;
 use serde_json::{Value, json};
 
-use super::{Request, health, snapshot};
+use super::{Request, health, recorded_calls, snapshot};
 use crate::{
     metrics::{Form, GIT_VERSION},
     negotiation::{Media, Negotiated, Offer, negotiate},
@@ -64,6 +64,9 @@ pub(crate) async fn handle(state: &Arc<State>, request: &Request<'_>) -> Respons
         "/version" => response::document(200, version(), json, headers),
         snapshot::PATH if request.parts.method == Method::GET => {
             snapshot::answer(state, request).await
+        }
+        path if let Some(component) = recorded_calls::component(path) => {
+            recorded_calls::answer(state, request, component)
         }
         CONFIGURATION_PATH => match state.tokens.configuration(&state.public_address) {
             Some(configuration) => of_issuer("application/json", &configuration),

@@ -54,7 +54,7 @@ mod tests;
 
 use std::sync::Arc;
 
-use pilothouse_api::GroupResource;
+use pilothouse_api::{GroupResource, GroupVersionKind, ResourceInfo};
 
 use super::{
     allocation::{Allocators, DEFAULT_NODE_PORTS},
@@ -70,6 +70,13 @@ pub fn storage_places() -> Vec<(String, GroupResource)> {
         (info.storage_prefix.to_string(), info.group_resource())
     })
     .collect()
+}
+
+/// The resource of a built-in kind.
+pub fn resource_of(kind: &GroupVersionKind) -> Option<ResourceInfo> {
+    let kinds = built_in(&Allocators::new(&[], DEFAULT_NODE_PORTS));
+    let mut resources = kinds.iter().map(|kind| kind.resource());
+    resources.find(|info| info.gvk() == *kind).cloned()
 }
 
 /// Every built-in kind. Services take their numbers from `allocators`, which must have adopted the stored ones.

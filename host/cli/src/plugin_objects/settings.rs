@@ -13,7 +13,7 @@ use pilothouse_api::{
 use pilothouse_plugin::{
     Digest, Limits, LoadError, Settings,
     admission::MatchRules,
-    capability::Rule,
+    capability::{Grant, Rule},
     manifest::{FailurePolicy, OperationType, Scope, WebhookRule},
 };
 use serde_json::Value;
@@ -25,7 +25,10 @@ pub(super) fn of(object: &Plugin) -> Settings {
     Settings {
         config: (!config.is_empty()).then(|| Value::Object(config.clone())),
         limits: limits(object.spec.limits.as_ref()),
-        granted: (!granted.is_empty()).then(|| granted.iter().map(rule).collect()),
+        granted: match granted.as_slice() {
+            [] => Grant::default(),
+            rules => Grant::Rules(rules.iter().map(rule).collect()),
+        },
         failure_policy: object.spec.failure_policy.map(|policy| match policy {
             plugin_kind::FailurePolicy::Fail => FailurePolicy::Fail,
             plugin_kind::FailurePolicy::Ignore => FailurePolicy::Ignore,
@@ -81,26 +84,24 @@ fn webhook_rule(asked: &RuleWithOperations) -> WebhookRule {
 
 /// The host's defaults where the object says nothing, or nothing sensible.
 fn limits(asked: Option<&PluginLimits>) -> Limits {
-    let mut limits = Limits::default();
-    let Some(asked) = asked else { return limits };
-    let positive =
-        |value: Option<i64>| value.and_then(|v| u64::try_from(v).ok()).filter(|v| *v > 0);
-    if let Some(time_ms) = positive(asked.time_ms) {
-        limits.time_ms = time_ms;
+    let default = Limits::default();
+    let Some(asked) = asked else { return default };
+    Limits {
+        time_ms: positive(asked.time_ms).unwrap_or(default.time_ms),
+        wait_ms: positive(asked.wait_ms).unwrap_or(default.wait_ms),
+        instructions: positive(asked.instructions),
+        memory_bytes: positive(asked.memory_bytes).unwrap_or(default.memory_bytes),
+        table_elements: positive(asked.table_elements).unwrap_or(default.table_elements),
+        instances: positive(asked.instances).unwrap_or(default.instances),
+        output_bytes: positive(asked.output_bytes).unwrap_or(default.output_bytes),
+        host_calls: positive(asked.host_calls).unwrap_or(default.host_calls),
+        writes_per_second: positive(asked.writes_per_second).unwrap_or(default.writes_per_second),
+        log_bytes: positive(asked.log_bytes).unwrap_or(default.log_bytes),
     }
-    if let Some(bytes) = positive(asked.memory_bytes).and_then(|v| usize::try_from(v).ok()) {
-        limits.memory_bytes = bytes;
-    }
-    if let Some(bytes) = positive(asked.output_bytes).and_then(|v| usize::try_from(v).ok()) {
-        limits.output_bytes = bytes;
-    }
-    if let Some(calls) = positive(asked.host_calls).and_then(|v| u32::try_from(v).ok()) {
-        limits.host_calls = calls;
-    }
-    if let Some(rate) = positive(asked.writes_per_second).and_then(|v| u32::try_from(v).ok()) {
-        limits.writes_per_second = rate;
-    }
-    limits
+}
+
+fn positive<T: TryFrom<i64>>(value: Option<i64>) -> Option<T> {
+    value.filter(|value| *value > 0)?.try_into().ok()
 }
 
 fn rule(rule: &PolicyRule) -> Rule {

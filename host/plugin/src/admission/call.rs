@@ -5,15 +5,17 @@ use std::sync::Arc;
 use parking_lot::Mutex;
 
 use super::{
-    Answer, Request,
+    Answer, Request, Trial,
     bindings::{mutate, validate},
     request::Extra,
+    review::{written_mutation, written_validation},
     table::Member,
 };
 use crate::{
     error::CallError,
     instance::{Call, PluginInstance},
     manifest::{ObjectNeed, Phase},
+    record::Recording,
     revision::Revision,
 };
 
@@ -105,6 +107,14 @@ impl Pool {
 impl Member {
     pub(super) async fn mutate(&self, request: &Request) -> Answer<mutate::Mutation> {
         self.available()?;
+        if let Some(recording) = Recording::of(self.pool.revision()) {
+            let mut trial = Trial::new(&recording.revision, self.plugin, self.settings().object);
+            let answer = trial.mutate(request).await;
+            let written = written_mutation(request, &answer);
+            let input = request.to_review();
+            recording.end(self.plugin, "admission/mutate", input, written);
+            return answer;
+        }
         let mut warm = self.pool.take().await?;
         let answer = warm
             .mutate(self.plugin, request, self.settings().object)
@@ -115,6 +125,14 @@ impl Member {
 
     pub(super) async fn validate(&self, request: &Request) -> Answer<Vec<String>> {
         self.available()?;
+        if let Some(recording) = Recording::of(self.pool.revision()) {
+            let mut trial = Trial::new(&recording.revision, self.plugin, self.settings().object);
+            let answer = trial.validate(request).await;
+            let written = written_validation(request, &answer);
+            let input = request.to_review();
+            recording.end(self.plugin, "admission/validate", input, written);
+            return answer;
+        }
         let mut warm = self.pool.take().await?;
         let answer = warm
             .validate(self.plugin, request, self.settings().object)

@@ -1,15 +1,19 @@
-//! The contract of admission plugins.
+//! The contract of admission plugins. It is tried with sample requests, with others like them by chance, and with hostile ones; what
+//! breaks a clause is made as small as it still does.
+
+mod random;
 
 use std::{fmt::Display, sync::Arc};
 
 use async_trait::async_trait;
+use bytes::Bytes;
 use pilothouse_api::{
     apply::{self, BuiltIn, type_errors},
     facts,
 };
 use serde_json::Value;
 
-use super::{Contract, SampleCluster, Violation, samples};
+use super::{Contract, SampleCluster, Violation, chance::Chance, samples};
 use crate::{
     admission::{Request, Trial},
     error::CallError,
@@ -56,13 +60,16 @@ impl Contract for AdmissionContract {
         ]
     }
 
-    async fn run(&self, revision: &Revision) -> Vec<Violation> {
+    async fn run(&self, revision: &Revision, seed: u64) -> Vec<Violation> {
         let mut violations = Vec::new();
         for mut subject in subjects(revision) {
             subject.ordinary(usize::MAX).await;
             subject.overreaching();
             subject.hostile(usize::MAX).await;
-            violations.append(&mut subject.violations);
+            subject.by_chance(seed).await;
+            for found in subject.found.clone() {
+                violations.push(subject.smallest(found).await);
+            }
         }
         violations
     }
@@ -78,12 +85,24 @@ impl SmokeContract for AdmissionSmoke {
         for mut subject in subjects(revision) {
             subject.ordinary(2).await;
             subject.hostile(6).await;
-            if let Some(violation) = subject.violations.first() {
-                return Err(violation.to_string());
+            if let Some(found) = subject.found.first() {
+                return Err(found.violation.to_string());
             }
         }
         Ok(())
     }
+}
+
+/// Requests that chance adds to the samples.
+const BY_CHANCE: usize = 40;
+
+/// A broken clause and what broke it.
+#[derive(Clone)]
+struct Found {
+    violation: Violation,
+    request: Request,
+    /// Attempts to make the request smaller; few where each takes as long as a limit allows.
+    attempts: usize,
 }
 
 /// One plugin on trial.
@@ -93,7 +112,7 @@ struct Subject {
     settings: AdmissionSettings,
     cluster: Arc<SampleCluster>,
     revision: Arc<Revision>,
-    violations: Vec<Violation>,
+    found: Vec<Found>,
 }
 
 fn subjects(revision: &Revision) -> Vec<Subject> {
@@ -107,7 +126,7 @@ fn subjects(revision: &Revision) -> Vec<Subject> {
                 settings: entry.admission.clone()?,
                 revision: Arc::new(revision.isolated(cluster.clone())),
                 cluster,
-                violations: Vec::new(),
+                found: Vec::new(),
             })
         })
         .collect()
@@ -116,16 +135,116 @@ fn subjects(revision: &Revision) -> Vec<Subject> {
 impl Subject {
     /// Each clause is reported once; the first case is enough to find the fault.
     fn broken(&mut self, clause: &'static str, request: &Request, why: impl Display) {
-        if self.violations.iter().any(|known| known.clause == clause) {
+        if self.has_broken(clause) {
             return;
         }
         let operation = request.operation;
         let resource = &request.resource.resource;
-        self.violations.push(Violation {
-            plugin: self.name.clone(),
-            clause,
-            why: format!("{operation:?} of {resource}: {why}"),
+        self.found.push(Found {
+            violation: Violation {
+                plugin: self.name.clone(),
+                clause,
+                why: format!("{operation:?} of {resource}: {why}"),
+            },
+            request: request.clone(),
+            attempts: random::ATTEMPTS,
         });
+    }
+
+    /// The same for a call that failed.
+    fn broken_by(
+        &mut self,
+        clause: &'static str,
+        request: &Request,
+        what: &str,
+        error: &CallError,
+    ) {
+        if self.has_broken(clause) {
+            return;
+        }
+        self.broken(clause, request, format_args!("{what}{error}"));
+        if let (CallError::Limit { .. }, Some(found)) = (error, self.found.last_mut()) {
+            found.attempts = random::FEW_ATTEMPTS;
+        }
+    }
+
+    fn has_broken(&self, clause: &'static str) -> bool {
+        self.found.iter().any(|f| f.violation.clause == clause)
+    }
+
+    /// Requests like the samples, but for their objects.
+    async fn by_chance(&mut self, seed: u64) {
+        let samples = samples::ordinary(&self.settings);
+        let mut chance = Chance::new(seed);
+        for turn in 0..BY_CHANCE {
+            let Some(sample) = samples.get(chance.below(samples.len())) else {
+                return;
+            };
+            let Some(object) = object_of(sample) else {
+                continue;
+            };
+            let hostile = turn % 2 == 1;
+            let object = match hostile {
+                true => random::unlike(&object, &mut chance),
+                false => random::alike(&object, &mut chance),
+            };
+            let request = with_object(sample, &object);
+            match hostile {
+                true => {
+                    self.survives(&format!("what seed {seed} made"), &request)
+                        .await
+                }
+                false => self.behaves(&request).await,
+            }
+        }
+    }
+
+    /// The violation with the smallest object that still brings it about.
+    async fn smallest(&self, found: Found) -> Violation {
+        let Found {
+            mut violation,
+            mut request,
+            mut attempts,
+        } = found;
+        let clause = violation.clause;
+        let Some(mut object) = object_of(&request) else {
+            return violation;
+        };
+        let mut candidates: Vec<Value> = random::smaller(&object).collect();
+        candidates.reverse();
+        while let Some(smaller) = candidates.pop().filter(|_| attempts > 0) {
+            attempts -= 1;
+            let tried = with_object(&request, &smaller);
+            if let Some(again) = self.breaks(clause, &tried).await {
+                candidates = random::smaller(&smaller).collect();
+                candidates.reverse();
+                (violation, request, object) = (again, tried, smaller);
+            }
+        }
+        violation.why = format!("{}; the smallest such object: {object}", violation.why);
+        violation
+    }
+
+    /// The clause, broken again by a request alone.
+    async fn breaks(&self, clause: &'static str, request: &Request) -> Option<Violation> {
+        let mut alone = Self {
+            name: self.name.clone(),
+            plugin: self.plugin,
+            settings: self.settings.clone(),
+            cluster: Arc::clone(&self.cluster),
+            revision: Arc::clone(&self.revision),
+            found: Vec::new(),
+        };
+        match clause {
+            HOSTILE => alone.survives("a hostile object", request).await,
+            _ => alone.behaves(request).await,
+        }
+        if clause == CAPABILITIES {
+            alone.overreaching();
+        }
+        let mut found = alone.found.into_iter();
+        let found = found.find(|found| found.violation.clause == clause)?;
+        Some(found.violation)
     }
 
     fn trial(&self, phase: Phase) -> Option<Trial> {
@@ -136,12 +255,17 @@ impl Subject {
     async fn ordinary(&mut self, most: usize) {
         let requests = samples::ordinary(&self.settings);
         for request in requests.into_iter().take(most) {
-            if let Some(mut trial) = self.trial(Phase::Mutate) {
-                self.mutates_well(&mut trial, &request).await;
-            }
-            if let Some(mut trial) = self.trial(Phase::Validate) {
-                self.validates_well(&mut trial, &request).await;
-            }
+            self.behaves(&request).await;
+        }
+    }
+
+    /// What holds of every request that an API server would let through to admission.
+    async fn behaves(&mut self, request: &Request) {
+        if let Some(mut trial) = self.trial(Phase::Mutate) {
+            self.mutates_well(&mut trial, request).await;
+        }
+        if let Some(mut trial) = self.trial(Phase::Validate) {
+            self.validates_well(&mut trial, request).await;
         }
     }
 
@@ -157,17 +281,22 @@ impl Subject {
 
     async fn hostile(&mut self, most: usize) {
         for (what, request) in samples::hostile(&self.settings).into_iter().take(most) {
-            for phase in [Phase::Mutate, Phase::Validate] {
-                let Some(mut trial) = self.trial(phase) else {
-                    continue;
-                };
-                let failure = match phase {
-                    Phase::Mutate => trial.mutate(&request).await.err(),
-                    Phase::Validate => trial.validate(&request).await.err(),
-                };
-                if let Some(error) = failure {
-                    self.broken(HOSTILE, &request, format_args!("with {what}: {error}"));
-                }
+            self.survives(&what, &request).await;
+        }
+    }
+
+    /// What holds of every request whatever.
+    async fn survives(&mut self, what: &str, request: &Request) {
+        for phase in [Phase::Mutate, Phase::Validate] {
+            let Some(mut trial) = self.trial(phase) else {
+                continue;
+            };
+            let failure = match phase {
+                Phase::Mutate => trial.mutate(request).await.err(),
+                Phase::Validate => trial.validate(request).await.err(),
+            };
+            if let Some(error) = failure {
+                self.broken_by(HOSTILE, request, &format!("with {what}: "), &error);
             }
         }
     }
@@ -212,7 +341,8 @@ impl Subject {
             Ok(changed) => changed,
             Err(why) => return self.broken(APPLIES, request, why),
         };
-        if let Some(why) = wrong_type(request, &changed) {
+        let before = object_of(request).and_then(|object| wrong_type(request, &object));
+        if let Some(why) = wrong_type(request, &changed).filter(|_| before.is_none()) {
             return self.broken(TYPES, request, why);
         }
         let mut second = request.clone();
@@ -263,8 +393,30 @@ impl Subject {
 
     /// An ordinary request must neither trap nor exceed a limit.
     fn failed(&mut self, request: &Request, error: &CallError) {
-        self.broken(LIMITS, request, error);
+        self.broken_by(LIMITS, request, "", error);
     }
+}
+
+/// The object that a request is about, if it is one; large ones are not worth making smaller.
+fn object_of(request: &Request) -> Option<Value> {
+    const LARGE: usize = 64 << 10;
+    let json = request.object.as_ref().or(request.old_object.as_ref())?;
+    let object: Value = serde_json::from_slice(json)
+        .ok()
+        .filter(|_| json.len() <= LARGE)?;
+    object.is_object().then_some(object)
+}
+
+/// The same request about another object.
+fn with_object(request: &Request, object: &Value) -> Request {
+    let json = Bytes::from(object.to_string());
+    let mut request = request.clone();
+    for place in [&mut request.object, &mut request.old_object] {
+        if place.is_some() {
+            *place = Some(json.clone());
+        }
+    }
+    request
 }
 
 /// What in an object is not of the type that its kind has there; what the kind does not know is no matter here.

@@ -7,6 +7,7 @@
 
 mod keys;
 mod samples;
+mod single_run;
 mod world;
 
 use std::{collections::BTreeMap, sync::Arc};
@@ -26,6 +27,7 @@ use crate::{
 };
 
 pub use keys::Key;
+pub use single_run::{Ran, SingleRun};
 pub use world::World;
 
 const TRAPS: &str = "does-not-trap";
@@ -35,7 +37,7 @@ const QUIET: &str = "second-reconcile-writes-nothing";
 const OWNS: &str = "touches-only-what-it-owns";
 
 /// Seeds of trouble that the whole contract tries.
-const SEEDS: std::ops::Range<u64> = 1..12;
+const TROUBLES: u64 = 11;
 
 /// Runs of one key after which a controller that still writes counts as one that never converges.
 const PATIENCE: u32 = 40;
@@ -86,11 +88,20 @@ impl Contract for ControllerContract {
         &[TRAPS, CAPABILITIES, CONVERGES, QUIET, OWNS]
     }
 
-    async fn run(&self, revision: &Revision) -> Vec<Violation> {
+    async fn run(&self, revision: &Revision, seed: u64) -> Vec<Violation> {
+        let seeds = seed.saturating_add(1)..seed.saturating_add(1 + TROUBLES);
         let mut violations = Vec::new();
         for (entry, settings, world, subject) in subjects(revision) {
             let fixtures = samples::of(settings);
-            let verdict = check(&entry.name, &subject, settings, &world, &fixtures, SEEDS).await;
+            let verdict = check(
+                &entry.name,
+                &subject,
+                settings,
+                &world,
+                &fixtures,
+                seeds.clone(),
+            )
+            .await;
             violations.extend(verdict.err());
         }
         violations
@@ -134,7 +145,7 @@ fn subjects(
         .filter_map(|(entry, plugin)| {
             let settings = entry.controller.as_ref()?;
             let granted = revision.settings().granted.clone();
-            let world = World::new(Capabilities::new(entry.capabilities.clone(), granted));
+            let world = World::new(Capabilities::of(entry, granted));
             let isolated = Arc::new(revision.isolated(world.clone()));
             let calls = ControllerCalls::new(isolated);
             Some((entry, settings, world, ComponentSubject { calls, plugin }))

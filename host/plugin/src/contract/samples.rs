@@ -87,7 +87,7 @@ pub fn request(resource: &GroupVersionResource, operation: Operation, object: &V
 }
 
 /// Ordinary requests that the rules match.
-pub(super) fn ordinary(settings: &AdmissionSettings) -> Vec<Request> {
+pub fn ordinary(settings: &AdmissionSettings) -> Vec<Request> {
     let mut small = pod();
     small["metadata"]["name"] = "small".into();
     small["spec"] = json!({ "containers": [{ "name": "c", "image": "c" }] });

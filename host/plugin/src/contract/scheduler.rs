@@ -4,7 +4,7 @@ use std::{collections::BTreeMap, fmt::Display, sync::Arc};
 
 use async_trait::async_trait;
 
-use super::{Contract, SampleCluster, Violation};
+use super::{Contract, SampleCluster, Violation, chance::Chance};
 use crate::{
     error::CallError,
     manifest::{ExtensionPoint, Normalize},
@@ -55,8 +55,8 @@ impl Contract for SchedulerContract {
         ]
     }
 
-    async fn run(&self, revision: &Revision) -> Vec<Violation> {
-        try_out(revision, Thoroughness::All).await
+    async fn run(&self, revision: &Revision, seed: u64) -> Vec<Violation> {
+        try_out(revision, Thoroughness::All { seed }).await
     }
 }
 
@@ -78,7 +78,10 @@ impl SmokeContract for SchedulerSmoke {
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Thoroughness {
     Quick,
-    All,
+    /// With pods, splits and orders by chance.
+    All {
+        seed: u64,
+    },
 }
 
 async fn try_out(revision: &Revision, thoroughness: Thoroughness) -> Vec<Violation> {
@@ -86,11 +89,16 @@ async fn try_out(revision: &Revision, thoroughness: Thoroughness) -> Vec<Violati
     let Some(component) = Sandboxed::new(&revision) else {
         return Vec::new();
     };
+    let seed = match thoroughness {
+        Thoroughness::Quick => 0,
+        Thoroughness::All { seed } => seed,
+    };
     let mut violations = Vec::new();
     for plugin in component.plugins() {
         let mut trial = Trial {
             component: &component,
             plugin,
+            chance: Chance::new(seed),
             violations: Vec::new(),
         };
         if plugin.settings.has_cycle() {
@@ -101,10 +109,14 @@ async fn try_out(revision: &Revision, thoroughness: Thoroughness) -> Vec<Violati
     violations
 }
 
+/// Pods that chance adds to the samples.
+const BY_CHANCE: usize = 16;
+
 /// One plugin on trial.
 struct Trial<'a> {
     component: &'a dyn Component,
     plugin: &'a SchedulerPlugin,
+    chance: Chance,
     violations: Vec<Violation>,
 }
 
@@ -120,20 +132,69 @@ impl Trial<'_> {
     async fn all(&mut self, thoroughness: Thoroughness) {
         let most = match thoroughness {
             Thoroughness::Quick => 2,
-            Thoroughness::All => usize::MAX,
+            Thoroughness::All { .. } => usize::MAX,
         };
         for (what, pod) in samples::pods().into_iter().take(most) {
-            if let Err(error) = self.ordinary(what, &pod).await {
-                self.broken(LIMITS, format_args!("{what}: {error}"));
+            self.pod(what, &pod).await;
+        }
+        if let Thoroughness::All { seed } = thoroughness {
+            let samples = samples::pods();
+            for _ in 0..BY_CHANCE {
+                let mut pod = samples[self.chance.below(samples.len())].1.clone();
+                for change in samples::CHANGES {
+                    if self.chance.below(4) == 0 {
+                        change(&mut pod);
+                    }
+                }
+                self.pod(&format!("a pod by seed {seed}"), &pod).await;
             }
         }
         if let Err(error) = self.hostile().await {
             self.broken(HOSTILE, error);
         }
-        if thoroughness == Thoroughness::All
+        if thoroughness != Thoroughness::Quick
             && let Err(error) = self.large().await
         {
             self.broken(LIMITS, error);
+        }
+    }
+
+    /// The clauses that an ordinary pod can break. What it breaks first is reported with the smallest such pod.
+    async fn pod(&mut self, what: &str, pod: &Pod) {
+        let known = self.violations.len();
+        self.ordinary_or_failed(what, pod).await;
+        for at in known..self.violations.len() {
+            let clause = self.violations[at].clause;
+            let mut smallest = pod.clone();
+            for change in samples::CHANGES {
+                let mut smaller = smallest.clone();
+                change(&mut smaller);
+                if smaller != smallest && self.breaks(clause, &smaller).await {
+                    smallest = smaller;
+                }
+            }
+            let why = &mut self.violations[at].why;
+            *why = format!(
+                "{why}; the smallest such pod: {}",
+                samples::in_short(&smallest)
+            );
+        }
+    }
+
+    async fn breaks(&self, clause: &'static str, pod: &Pod) -> bool {
+        let mut alone = Trial {
+            component: self.component,
+            plugin: self.plugin,
+            chance: Chance::new(0),
+            violations: Vec::new(),
+        };
+        alone.ordinary_or_failed("", pod).await;
+        alone.violations.iter().any(|v| v.clause == clause)
+    }
+
+    async fn ordinary_or_failed(&mut self, what: &str, pod: &Pod) {
+        if let Err(error) = self.ordinary(what, pod).await {
+            self.broken(LIMITS, format_args!("{what}: {error}"));
         }
     }
 
@@ -253,7 +314,7 @@ impl Trial<'_> {
             );
             return Ok(());
         }
-        for size in [1, 7] {
+        for size in [1, 7, 2 + self.chance.below(nodes.len())] {
             let mut parts = Vec::new();
             for part in nodes.chunks(size) {
                 parts.extend(instance.filter(index, cycle, part).await?);
@@ -265,14 +326,19 @@ impl Trial<'_> {
                 );
             }
         }
-        let backwards: Vec<u32> = nodes.iter().rev().copied().collect();
-        let mut reversed = instance.filter(index, cycle, &backwards).await?;
-        reversed.reverse();
-        if reversed != whole {
-            self.broken(
-                ORDER,
-                format_args!("{what}: the nodes backwards have other answers"),
-            );
+        let mut mixed = nodes.to_vec();
+        mixed.reverse();
+        for order in ["backwards", "in another order"] {
+            let words = instance.filter(index, cycle, &mixed).await?;
+            let of_mixed: BTreeMap<u32, u32> = mixed.iter().copied().zip(words).collect();
+            let as_before: BTreeMap<u32, u32> = nodes.iter().copied().zip(whole.clone()).collect();
+            if of_mixed != as_before {
+                self.broken(
+                    ORDER,
+                    format_args!("{what}: the nodes {order} have other answers"),
+                );
+            }
+            self.chance.shuffle(&mut mixed);
         }
         let mut noes: Vec<u32> = whole.into_iter().filter(|word| *word != 0).collect();
         noes.sort_unstable();

@@ -18,6 +18,7 @@ use crate::{
 };
 
 /// One plugin of a component, as the host's imports see it. Constant for a revision.
+#[derive(Clone)]
 pub(crate) struct Caller {
     pub(crate) name: Arc<str>,
     pub(crate) component: Arc<str>,
@@ -71,7 +72,7 @@ impl HostState {
                 until: self.until,
             }),
             false => {
-                let status = forbidden(&caller.name, access);
+                let status = forbidden(&caller, access);
                 caller.cluster.refused(caller.as_plugin(), &status);
                 Err(status)
             }
@@ -163,7 +164,8 @@ impl WasiView for HostState {
     }
 }
 
-fn forbidden(plugin: &str, access: Access<'_>) -> Status {
+fn forbidden(caller: &Caller, access: Access<'_>) -> Status {
+    let (plugin, component) = (&caller.name, &caller.component);
     let resource = match access.subresource {
         "" => access.resource.to_owned(),
         subresource => format!("{}/{subresource}", access.resource),
@@ -171,7 +173,8 @@ fn forbidden(plugin: &str, access: Access<'_>) -> Status {
     let group = access.group;
     let verb = access.verb;
     let message = format!(
-        "plugin {plugin} has no capability to {verb} resource \"{resource}\" in API group \"{group}\""
+        "plugin {plugin} has no capability to {verb} resource \"{resource}\" in API group \"{group}\": its \
+         manifest must ask for it, and spec.capabilities of Plugin {component} or --plugin-dir-policy grant it"
     );
     Status::new(403, "Forbidden", message)
 }

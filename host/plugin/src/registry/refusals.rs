@@ -65,6 +65,7 @@ impl Refusal {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::capability::Grant;
 
     #[test]
     fn the_same_is_recalled_for_a_growing_while_and_nothing_else_is() {
@@ -72,7 +73,7 @@ mod tests {
         let (one, other) = (Digest::of(b"one"), Digest::of(b"other"));
         let plain = Settings::default();
         let narrowed = Settings {
-            granted: Some(Vec::new()),
+            granted: Grant::Nothing,
             ..Settings::default()
         };
         let mut refusals = Refusals::default();

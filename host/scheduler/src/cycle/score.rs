@@ -66,7 +66,7 @@ impl Cycle<'_> {
 }
 
 /// What the manifest asked for. Negative scores stay wrong.
-fn normalize(scores: &mut [i64], how: Normalize) {
+pub(crate) fn normalize(scores: &mut [i64], how: Normalize) {
     let highest = scores.iter().copied().max().unwrap_or_default();
     let negative = scores.iter().any(|&score| score < 0);
     if how == Normalize::None || negative {

@@ -172,6 +172,11 @@ fn validate_limits(errors: &mut ErrorList, path: &Path, limits: &PluginLimits) {
         ("outputBytes", limits.output_bytes),
         ("hostCalls", limits.host_calls),
         ("writesPerSecond", limits.writes_per_second),
+        ("waitMs", limits.wait_ms),
+        ("instructions", limits.instructions),
+        ("tableElements", limits.table_elements),
+        ("instances", limits.instances),
+        ("logBytes", limits.log_bytes),
     ] {
         if let Some(limit) = limit.filter(|limit| *limit <= 0) {
             errors.push(FieldError::invalid(

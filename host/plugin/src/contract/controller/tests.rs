@@ -5,7 +5,7 @@ use serde_json::json;
 
 use super::*;
 use crate::{
-    capability::Rule,
+    capability::{Grant, Rule},
     cluster::{CallingPlugin, Cluster, DeleteOptions, PatchType},
 };
 
@@ -177,7 +177,7 @@ async fn verdict(flaw: Flaw) -> Result<(), Violation> {
         ),
         rule(&["get", "list", "watch", "create", "delete"], "", &["pods"]),
     ];
-    let world = World::new(Capabilities::new(rules, None));
+    let world = World::new(Capabilities::new(rules, Grant::Asked));
     let settings: ControllerSettings = serde_json::from_value(json!({"watches": [
         {"group": "apps", "version": "v1", "resource": "sets", "map": "self"},
         {"version": "v1", "resource": "pods", "map": {"owner": {"apiVersion": "apps/v1", "kind": "Set"}}},

@@ -12,7 +12,7 @@ use parking_lot::Mutex;
 use pilothouse_api::{GroupResource, Status};
 use serde_json::{Value, json};
 
-use super::{Census, Fixture, Key, OWNS};
+use super::{super::chance::Chance, Census, Fixture, Key, OWNS};
 use crate::{
     capability::{Access, Capabilities},
     cluster::{DeleteOptions, GroupVersionResource, Propagation},
@@ -21,6 +21,9 @@ use crate::{
 /// Group, plural, namespace, name.
 type Id = (String, String, String, String);
 type Objects = BTreeMap<Id, (GroupVersionResource, Value)>;
+
+/// Writes that are remembered.
+const KEPT_WRITES: usize = 1000;
 
 /// Snapshots that stale reads choose from.
 const HISTORY: usize = 8;
@@ -40,7 +43,7 @@ struct State {
     history: VecDeque<(u64, Objects)>,
     /// By key, the revision that its last run wrote.
     wrote: BTreeMap<Key, u64>,
-    random: u64,
+    random: Chance,
     troubled: bool,
     guards_ownership: bool,
     /// Uids of the fixtures, which others own, and of foreign twins.
@@ -62,7 +65,7 @@ impl World {
 
     pub(super) fn reset(&self, fixtures: &[Fixture], seed: u64, guards_ownership: bool) {
         let mut state = State {
-            random: seed,
+            random: Chance::new(seed),
             guards_ownership,
             ..State::default()
         };
@@ -164,6 +167,11 @@ impl World {
         last.join(", ")
     }
 
+    /// What was tried to be written since the last time: `create pods default/ {…}`.
+    pub(super) fn take_writes(&self) -> Vec<String> {
+        std::mem::take(&mut self.state.lock().log).into()
+    }
+
     pub(super) fn take_violation(&self) -> Option<(&'static str, String)> {
         self.state.lock().violation.take()
     }
@@ -171,11 +179,8 @@ impl World {
 
 impl State {
     fn chance(&mut self, below: u64) -> u64 {
-        self.random = self.random.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut z = self.random;
-        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        (z ^ (z >> 31)) % below.max(1)
+        self.random
+            .below(usize::try_from(below).unwrap_or(usize::MAX)) as u64
     }
 
     fn tick(&mut self) {

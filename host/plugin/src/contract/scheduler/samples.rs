@@ -189,6 +189,50 @@ pub(super) fn pods() -> Vec<(&'static str, Pod)> {
     ]
 }
 
+/// What a pod can do without.
+pub(super) const CHANGES: [fn(&mut Pod); 10] = [
+    |pod| pod.labels.clear(),
+    |pod| pod.requests.clear(),
+    |pod| pod.nonzero_requests.clear(),
+    |pod| pod.node_selector.clear(),
+    |pod| pod.required_node_affinity = None,
+    |pod| pod.preferred_node_affinity.clear(),
+    |pod| pod.tolerations.clear(),
+    |pod| pod.host_ports.clear(),
+    |pod| pod.images.clear(),
+    |pod| pod.owner = None,
+];
+
+/// What of all that a pod has.
+pub(super) fn in_short(pod: &Pod) -> String {
+    let parts = [
+        ("labels", !pod.labels.is_empty()),
+        ("requests", !pod.requests.is_empty()),
+        ("non-zero requests", !pod.nonzero_requests.is_empty()),
+        ("a node selector", !pod.node_selector.is_empty()),
+        (
+            "required node affinity",
+            pod.required_node_affinity.is_some(),
+        ),
+        (
+            "preferred node affinity",
+            !pod.preferred_node_affinity.is_empty(),
+        ),
+        ("tolerations", !pod.tolerations.is_empty()),
+        ("host ports", !pod.host_ports.is_empty()),
+        ("images", !pod.images.is_empty()),
+        ("an owner", pod.owner.is_some()),
+    ];
+    let has: Vec<&str> = parts
+        .into_iter()
+        .filter_map(|(part, has)| has.then_some(part))
+        .collect();
+    match has.as_slice() {
+        [] => "one with nothing but a name".to_owned(),
+        parts => format!("one with {}", parts.join(", ")),
+    }
+}
+
 /// Pods that no API server lets pass, but that a plugin must live with.
 pub(super) fn hostile_pods() -> Vec<Pod> {
     use NodeSelectorOperator::{DoesNotExist, Gt, In, Lt, NotIn, Unknown};

@@ -6,7 +6,9 @@ use pilothouse_api::{Header, Status, selector::LabelSelector};
 use serde_json::Value;
 
 use super::super::CAPABILITIES;
-use super::{State, World, bytes, conflict, finalizers, find, parse, select, text, undecodable};
+use super::{
+    KEPT_WRITES, State, World, bytes, conflict, finalizers, find, parse, select, text, undecodable,
+};
 use crate::{
     capability::Access,
     cluster::{
@@ -47,7 +49,7 @@ impl World {
         state.log.push_back(format!(
             "{verb} {resource}/{subresource} {namespace}/{name} {body}"
         ));
-        if state.log.len() > 16 {
+        if state.log.len() > KEPT_WRITES {
             state.log.pop_front();
         }
         if state.troubled && verb != "create" && state.chance(4) == 0 {
