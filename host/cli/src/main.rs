@@ -27,12 +27,23 @@ use crate::flags::{Cli, CommonFlags, Role};
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
 fn main() -> ExitCode {
+    use_small_pages();
     match run() {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
             eprintln!("pilothouse: {}", causes(&error));
             ExitCode::FAILURE
         }
+    }
+}
+
+/// The allocator asks for memory in large pieces, of which little is touched; in huge pages that little is rounded up to 2 MiB each.
+/// Without them an idle control plane needs less than half the memory, and serves no slower.
+fn use_small_pages() {
+    #[cfg(target_os = "linux")]
+    // SAFETY: it changes how the kernel backs this process's memory, not what is in it
+    unsafe {
+        libc::prctl(libc::PR_SET_THP_DISABLE, 1, 0, 0, 0);
     }
 }
 

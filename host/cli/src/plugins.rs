@@ -18,11 +18,12 @@ pub(crate) fn engine(flags: &CommonFlags) -> Result<Engine> {
     Engine::new(config).context("starting the plugin engine")
 }
 
-/// As [`engine`], for a look at a single file: in a data directory that is not there yet nothing is kept, nor is it made.
+/// As [`engine`], for a look at a single file, with the lines of traps: in a data directory that is not there yet nothing is kept, nor is it made.
 pub(crate) fn engine_for_one_file(flags: &CommonFlags) -> Result<Engine> {
     let keep = flags.cache_dir.is_some() || flags.data_dir.is_dir();
     let config = EngineConfig {
         cache_dir: keep.then(|| flags.cache_dir()),
+        lines: true,
         ..EngineConfig::default()
     };
     Engine::new(config).context("starting the plugin engine")

@@ -12,7 +12,8 @@ use std::{
 };
 
 use wasmtime::{
-    Config, InstanceAllocationStrategy, OptLevel, PoolingAllocationConfig, WasmBacktraceDetails,
+    Config, InstanceAllocationStrategy, OptLevel, PoolingAllocationConfig, WasmBacktrace,
+    WasmBacktraceDetails,
     component::{Component, Linker},
 };
 
@@ -46,6 +47,8 @@ pub struct EngineConfig {
     /// Where compiled components are kept; `None`: in memory only, so that every start compiles.
     pub cache_dir: Option<PathBuf>,
     pub allocation: Allocation,
+    /// Whether traps tell the author's line, for components that carry debug information. Compiled code is larger with it.
+    pub lines: bool,
     pub clock: Arc<dyn Clock>,
 }
 
@@ -54,6 +57,7 @@ impl Default for EngineConfig {
         Self {
             cache_dir: None,
             allocation: Allocation::default(),
+            lines: false,
             clock: Arc::new(SystemClock::default()),
         }
     }
@@ -126,6 +130,11 @@ enum Metering {
 impl Machine {
     fn new(config: &EngineConfig, metering: Metering) -> Result<Self, EngineError> {
         let mut wasmtime = wasmtime_config(config.allocation);
+        if config.lines {
+            wasmtime
+                .generate_address_map(true)
+                .wasm_backtrace_details(WasmBacktraceDetails::Enable);
+        }
         wasmtime.consume_fuel(metering == Metering::On);
         let engine =
             wasmtime::Engine::new(&wasmtime).map_err(|error| EngineError(format!("{error:#}")))?;
@@ -175,6 +184,43 @@ pub(crate) fn one_line(error: &wasmtime::Error) -> String {
         .split_whitespace()
         .collect::<Vec<_>>()
         .join(" ")
+}
+
+/// Where a guest trapped, as far as the component tells: `parse at src/lib.rs:12`, or the function alone. The standard library's own
+/// functions are passed over.
+pub(crate) fn place(error: &wasmtime::Error) -> Option<String> {
+    let backtrace = error.downcast_ref::<WasmBacktrace>()?;
+    let lines = backtrace.frames().iter().flat_map(|frame| frame.symbols());
+    for symbol in lines {
+        let (Some(file), Some(line)) = (symbol.file(), symbol.line()) else {
+            continue;
+        };
+        if !is_of_a_runtime(file) {
+            let function = symbol.name().unwrap_or("?");
+            return Some(format!("{function} at {file}:{line}"));
+        }
+    }
+    let names = backtrace
+        .frames()
+        .iter()
+        .filter_map(|frame| frame.func_name());
+    let mut names = names.map(|name| format!("{:#}", rustc_demangle::demangle(name)));
+    names.find(|name| !is_of_rust(name))
+}
+
+/// Whether a function belongs to what Rust brings along.
+fn is_of_rust(function: &str) -> bool {
+    let name = function.trim_start_matches('<');
+    ["core::", "alloc::", "std::", "__rust", "rust_", "abort"]
+        .iter()
+        .any(|beginning| name.starts_with(beginning))
+}
+
+/// Whether a source file belongs to what a language brings along.
+fn is_of_a_runtime(file: &str) -> bool {
+    ["/rustc/", "/.cargo/registry/", "library/std/", "wasi-libc"]
+        .iter()
+        .any(|part| file.contains(part))
 }
 
 fn wasmtime_config(allocation: Allocation) -> Config {

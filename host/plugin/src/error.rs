@@ -16,7 +16,9 @@ pub enum LoadError {
     NothingKnown(String),
     #[error("the component does not export pilothouse:host/manifest")]
     NoManifest,
-    #[error("the component {direction} {interface}@{found}, but this Pilothouse has {known}")]
+    #[error(
+        "the component {direction} {interface}@{found}, but this Pilothouse has {known}; build it again with the SDK of this Pilothouse"
+    )]
     UnknownVersion {
         /// `exports` or `imports`.
         direction: &'static str,

@@ -15,7 +15,7 @@ use tokio::time::{Duration, Instant, timeout_at};
 use wasmtime::{Store, StoreContextMut, UpdateDeadline, component::Instance};
 
 use crate::{
-    engine::one_line,
+    engine::{one_line, place},
     error::{CallError, Limit},
     host::{Caller, HostState},
     limits::LimitHit,
@@ -149,7 +149,10 @@ impl PluginInstance {
         if let Some(limit) = state.budget.hit().filter(|_| own) {
             return running.limit(limit);
         }
-        let message = one_line(error);
+        let mut message = one_line(error);
+        if let Some(place) = place(error) {
+            message = format!("{message}, in {place}");
+        }
         if message.contains(OUTPUT_EXHAUSTED) {
             return running.limit(Limit::Output(state.budget.limits().output_bytes));
         }

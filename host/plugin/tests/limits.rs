@@ -268,6 +268,23 @@ async fn a_trap_carries_the_panics_message() {
 }
 
 #[tokio::test]
+async fn a_trap_tells_where_it_was() {
+    let cause = async |lines: bool| {
+        let config = EngineConfig {
+            lines,
+            ..EngineConfig::default()
+        };
+        let subject = subject_of(config, "recurse", Limits::default()).await;
+        subject.mutate().await.unwrap_err().to_string()
+    };
+    for lines in [false, true] {
+        let cause = cause(lines).await;
+        assert!(cause.contains(", in "), "{cause}");
+        assert!(cause.contains("recurse"), "{cause}");
+    }
+}
+
+#[tokio::test]
 async fn the_stack_has_a_limit() {
     match subject("recurse", Limits::default())
         .await

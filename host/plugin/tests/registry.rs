@@ -153,7 +153,7 @@ async fn what_is_no_plugin_is_refused_in_one_sentence() {
         ),
         (
             &newer,
-            "the component exports pilothouse:admission/mutate@0.9.0, but this Pilothouse has 0.1.0",
+            "the component exports pilothouse:admission/mutate@0.9.0, but this Pilothouse has 0.1.0; build it again with the SDK of this Pilothouse",
         ),
         (
             &no_manifest,
@@ -165,7 +165,7 @@ async fn what_is_no_plugin_is_refused_in_one_sentence() {
         ),
         (
             &newer_host,
-            "the component imports pilothouse:host/cluster@0.7.0, but this Pilothouse has 0.1.0",
+            "the component imports pilothouse:host/cluster@0.7.0, but this Pilothouse has 0.1.0; build it again with the SDK of this Pilothouse",
         ),
         (&shapeless, "the component does not fit the interfaces: "),
         (&built_in()[..1000], "the component does not compile: "),

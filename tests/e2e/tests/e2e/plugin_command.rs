@@ -155,7 +155,7 @@ fn recorded_calls_are_replayed_and_another_version_shows_its_differences() -> Re
     let folder = TempDir::new()?;
     let calls = |plugin: &str| folder.path().join(format!("{plugin}.jsonl"));
     let mut recorders = Vec::new();
-    for (plugin, enough) in [("team-label", "2"), ("welcome", "1")] {
+    for (plugin, enough) in [("team-label", "12"), ("welcome", "2")] {
         let mut command = pilothouse_command()?;
         command.args([
             "plugin", "record", plugin, "--for", "60s", "--calls", enough,
@@ -194,7 +194,7 @@ fn recorded_calls_are_replayed_and_another_version_shows_its_differences() -> Re
     let (same, printed) = replay("team-label", "team-label", &[])?;
     ensure!(same, "{printed}");
     assert!(
-        printed.contains("2 calls went as they were recorded"),
+        printed.contains("12 calls went as they were recorded"),
         "{printed}"
     );
     let (same, printed) = replay("welcome", "welcome", &[])?;
