@@ -169,8 +169,9 @@ fn recorded_calls_are_replayed_and_another_version_shows_its_differences() -> Re
     while !recorders.is_empty() {
         ensure!(turn < 100, "nothing was recorded");
         turn += 1;
-        cluster.kubectl(&format!("create namespace shop-{turn}"))?;
-        cluster.kubectl(&format!("label namespace shop-{turn} welcome=true"))?;
+        cluster.kubectl(&format!(
+            "label namespace default welcome=true turn={turn} --overwrite"
+        ))?;
         let labelled = format!(
             "{{apiVersion: v1, kind: ConfigMap, metadata: {{name: c{turn}, labels: {{team: red}}}}}}"
         );
