@@ -58,9 +58,10 @@ pub(super) async fn create(
     let json = to_json(request.headers(), body.read().await?)?;
     expect_type(&json, &gvk.api_version(), &gvk.kind)?;
     check_fields(&gvk, &json, options.field_validation, &call)?;
-    let mut question: Value = serde_json::from_slice(&json).map_err(|error| {
+    let question = serde_json::from_slice(&json).map_err(|error| error.to_string());
+    let mut question = question.and_then(well_formed).map_err(|why| {
         Status::bad_request(format!(
-            "{} in version {:?} cannot be handled as a {}: {error}",
+            "{} in version {:?} cannot be handled as a {}: {why}",
             gvk.kind, gvk.version, gvk.kind
         ))
     })?;
@@ -117,6 +118,35 @@ pub(super) async fn create(
         request.headers(),
     );
     Ok(with_warnings(document, &call))
+}
+
+/// A question and its parts are objects; what is in them is judged later.
+fn well_formed(question: Value) -> Result<Value, String> {
+    if !question.is_object() {
+        return Err(format!(
+            "json: cannot unmarshal {} into an object",
+            type_of(&question)
+        ));
+    }
+    for part in ["metadata", "spec"] {
+        let value = &question[part];
+        if !value.is_null() && !value.is_object() {
+            let found = type_of(value);
+            return Err(format!("json: cannot unmarshal {found} into field .{part}"));
+        }
+    }
+    Ok(question)
+}
+
+fn type_of(value: &Value) -> &'static str {
+    match value {
+        Value::Null => "null",
+        Value::Bool(_) => "bool",
+        Value::Number(_) => "number",
+        Value::String(_) => "string",
+        Value::Array(_) => "array",
+        Value::Object(_) => "object",
+    }
 }
 
 /// Whose permissions are asked about.

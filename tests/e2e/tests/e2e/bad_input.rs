@@ -307,6 +307,37 @@ async fn refusals_have_the_right_code_and_reason() -> Result<()> {
 }
 
 #[tokio::test]
+async fn a_malformed_question_is_a_bad_request() -> Result<()> {
+    let cluster = Cluster::start()?;
+    let client = administrator(&cluster).await?;
+    for path in [
+        "/apis/authentication.k8s.io/v1/selfsubjectreviews",
+        "/apis/authentication.k8s.io/v1/tokenreviews",
+        "/apis/authorization.k8s.io/v1/namespaces/default/localsubjectaccessreviews",
+        "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews",
+        "/apis/authorization.k8s.io/v1/selfsubjectrulesreviews",
+        "/apis/authorization.k8s.io/v1/subjectaccessreviews",
+        "/api/v1/namespaces/default/pods/x/eviction",
+        "/api/v1/namespaces/default/pods/x/binding",
+        "/api/v1/namespaces/default/serviceaccounts/default/token",
+    ] {
+        for body in [
+            "",
+            "[]",
+            "3",
+            "null",
+            r#""x""#,
+            r#"{"metadata":3}"#,
+            r#"{"metadata":[]}"#,
+        ] {
+            let (code, text) = send(&client, "POST", path, JSON, body).await?;
+            assert_eq!(code, 400, "{path} {body}: {text}");
+        }
+    }
+    Ok(())
+}
+
+#[tokio::test]
 async fn an_unknown_path_is_plain_text() -> Result<()> {
     let cluster = Cluster::start()?;
     let client = administrator(&cluster).await?;

@@ -2,7 +2,7 @@
 
 use std::{fs, io::Read as _, path::Path};
 
-use anyhow::{Context, Result, ensure};
+use anyhow::{Context, Result, bail, ensure};
 use pilothouse_api::{GroupVersionKind, GroupVersionResource};
 use pilothouse_apiserver::registry::kinds;
 use serde_json::{Value, json};
@@ -75,11 +75,17 @@ impl Documents {
 /// Says where an object belongs: in its namespace, `default` if it names none. A kind that the API server does not know counts as
 /// namespaced, and its plural is guessed as Kubernetes does.
 pub(super) fn place(mut object: Value) -> Result<Placed> {
+    ensure!(object.is_object(), "this is no object: {object}");
     let text = |field: &str| object[field].as_str().unwrap_or_default().to_owned();
     let (api_version, kind) = (text("apiVersion"), text("kind"));
     ensure!(
         !api_version.is_empty() && !kind.is_empty(),
         "an object needs apiVersion and kind: {object}"
+    );
+    let metadata = &object["metadata"];
+    ensure!(
+        metadata.is_null() || metadata.is_object(),
+        "the metadata of an object is {metadata}"
     );
     let gvk = GroupVersionKind::parse(&api_version, &kind);
     let (resource, namespaced) = match kinds::resource_of(&gvk) {
@@ -127,15 +133,14 @@ fn documents(file: &Path) -> Result<Vec<Value>> {
     let parsed: Vec<Value> =
         serde_saphyr::from_multiple(&text).with_context(|| format!("{shown} is no YAML"))?;
     let mut all = Vec::new();
-    for mut document in parsed.into_iter().filter(|document| !document.is_null()) {
-        match document["items"].take() {
-            Value::Array(items) => all.extend(items),
-            _ => {
-                document
-                    .as_object_mut()
-                    .map(|fields| fields.remove("items"));
-                all.push(document);
-            }
+    for document in parsed {
+        match document {
+            Value::Null => {}
+            Value::Object(mut fields) => match fields.remove("items") {
+                Some(Value::Array(items)) => all.extend(items),
+                _ => all.push(Value::Object(fields)),
+            },
+            other => bail!("{shown} holds what is no object: {other}"),
         }
     }
     Ok(all)
@@ -183,6 +188,13 @@ mod tests {
             at("example.com/v1", "Policy"),
             ("policies".to_owned(), default)
         );
-        assert!(place(json!({ "kind": "Pod" })).is_err());
+        for wrong in [
+            json!({ "kind": "Pod" }),
+            json!({ "apiVersion": "v1", "kind": "Pod", "metadata": 3 }),
+            json!([1]),
+            json!("x"),
+        ] {
+            assert!(place(wrong.clone()).is_err(), "{wrong}");
+        }
     }
 }

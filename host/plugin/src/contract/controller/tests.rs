@@ -231,3 +231,41 @@ async fn a_seed_replays_a_violation() {
     let first = verdict(Flaw::DeletesByLabel).await;
     assert_eq!(first, verdict(Flaw::DeletesByLabel).await);
 }
+
+#[tokio::test]
+async fn the_world_refuses_what_is_no_object() {
+    let everything = Rule {
+        verbs: vec!["*".to_owned()],
+        api_groups: vec!["*".to_owned()],
+        resources: vec!["*".to_owned()],
+        resource_names: Vec::new(),
+    };
+    let world = World::new(Capabilities::new(vec![everything], Grant::Asked));
+    let pods = resource("", "pods");
+    for nonsense in [
+        "[]",
+        "3",
+        r#"{"metadata":3}"#,
+        r#"{"metadata":{},"spec":[]}"#,
+    ] {
+        let made = world.create(BY, &pods, "a", nonsense.into()).await;
+        assert_eq!(made.unwrap_err().code, 400, "{nonsense}");
+    }
+    let pod = json!({"metadata": {"name": "x"}, "spec": {}}).to_string();
+    world.create(BY, &pods, "a", pod.into()).await.unwrap();
+    for (patch_type, patch) in [
+        (PatchType::Merge, r#"{"metadata":null,"spec":7}"#),
+        (PatchType::Merge, "[]"),
+        (
+            PatchType::Json,
+            r#"[{"op":"replace","path":"","value":[]}]"#,
+        ),
+        (
+            PatchType::Json,
+            r#"[{"op":"replace","path":"/metadata","value":0}]"#,
+        ),
+    ] {
+        let patched = world.patch(BY, &pods, "a", "x", "", patch_type, patch.into());
+        assert!(patched.await.is_err(), "{patch}");
+    }
+}

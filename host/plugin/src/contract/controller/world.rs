@@ -204,8 +204,9 @@ impl State {
         &mut self,
         of: &GroupVersionResource,
         namespace: &str,
-        mut object: Value,
+        object: Value,
     ) -> Result<Value, Status> {
+        let mut object = well_formed(object)?;
         let unique = self.revision + 1;
         let metadata = &mut object["metadata"];
         if metadata["name"].is_null() {
@@ -265,8 +266,9 @@ impl State {
         namespace: &str,
         name: &str,
         subresource: &str,
-        mut object: Value,
+        object: Value,
     ) -> Result<Value, Status> {
+        let mut object = well_formed(object)?;
         self.guard("change", of, namespace, name);
         let old = self.live(of, namespace, name)?.clone();
         for field in ["resourceVersion", "uid"] {
@@ -366,6 +368,23 @@ impl State {
         name: &str,
     ) -> Result<&Value, Status> {
         find(&self.objects, of, namespace, name)
+    }
+}
+
+/// As far as the world looks into objects, which come from the plugin; an API server refuses others as well.
+fn well_formed(mut object: Value) -> Result<Value, Status> {
+    if let Some(fields) = object.as_object_mut() {
+        fields.entry("metadata").or_insert_with(|| json!({}));
+    }
+    let whole = object["metadata"].is_object()
+        && ["spec", "status"]
+            .iter()
+            .all(|part| object[*part].is_null() || object[*part].is_object());
+    match whole {
+        true => Ok(object),
+        false => Err(Status::bad_request(format!(
+            "metadata, spec and status must be objects: {object}"
+        ))),
     }
 }
 
