@@ -135,7 +135,7 @@ async fn list(kubeconfig: &Path) -> Result<()> {
 /// What a component is, without installing it.
 async fn inspect(common: &CommonFlags, file: &Path) -> Result<()> {
     let wasm = read(file)?;
-    let (engine, settings) = (plugins::engine_for_one_file(common)?, Settings::default());
+    let (engine, settings) = (plugins::engine_for(common, &wasm)?, Settings::default());
     let nobody = Arc::new(NoCluster);
     let revision = Revision::load(&engine, &name(file), &wasm, settings, nobody)
         .await
@@ -167,7 +167,7 @@ async fn inspect(common: &CommonFlags, file: &Path) -> Result<()> {
 async fn test(common: &CommonFlags, config: Option<&str>, seed: u64, file: &Path) -> Result<()> {
     let wasm = read(file)?;
     let settings = settings(config)?;
-    let engine = plugins::engine_for_one_file(common)?;
+    let engine = plugins::engine_for(common, &wasm)?;
     let contracts: [Arc<dyn Contract>; 3] = [
         Arc::new(AdmissionContract),
         Arc::new(ControllerContract),

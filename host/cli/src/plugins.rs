@@ -18,12 +18,15 @@ pub(crate) fn engine(flags: &CommonFlags) -> Result<Engine> {
     Engine::new(config).context("starting the plugin engine")
 }
 
-/// As [`engine`], for a look at a single file, with the lines of traps: in a data directory that is not there yet nothing is kept, nor is it made.
-pub(crate) fn engine_for_one_file(flags: &CommonFlags) -> Result<Engine> {
+/// As [`engine`], for a look at a single component: in a data directory that is not there yet nothing is kept, nor is it made. Traps
+/// tell their line if the component knows it.
+pub(crate) fn engine_for(flags: &CommonFlags, wasm: &[u8]) -> Result<Engine> {
+    const DEBUG_INFORMATION: &[u8] = b".debug_line";
     let keep = flags.cache_dir.is_some() || flags.data_dir.is_dir();
+    let mut windows = wasm.windows(DEBUG_INFORMATION.len());
     let config = EngineConfig {
         cache_dir: keep.then(|| flags.cache_dir()),
-        lines: true,
+        lines: windows.any(|bytes| bytes == DEBUG_INFORMATION),
         ..EngineConfig::default()
     };
     Engine::new(config).context("starting the plugin engine")

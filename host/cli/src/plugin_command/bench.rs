@@ -6,11 +6,11 @@ use std::{
     time::{Duration, Instant},
 };
 
-use anyhow::{Result, ensure};
+use anyhow::{Context, Result, ensure};
 use hdrhistogram::Histogram;
 
 use super::{
-    say, settings,
+    name, read, say, settings,
     trial::{Bench, Trial},
 };
 use crate::{
@@ -29,12 +29,17 @@ pub(super) async fn run(
     file: &Path,
 ) -> Result<()> {
     ensure!(calls > 0, "--calls 0 measures nothing");
-    let engine = plugins::engine_for_one_file(common)?;
+    let wasm = read(file)?;
+    let engine = plugins::engine_for(common, &wasm)?;
     let plain = settings(flags.plugin_config.as_deref())?;
     let mut metered = plain.clone();
     metered.limits.instructions = Some(u64::MAX);
-    let bench = Bench::load(&engine, flags, plain, file).await?;
-    let counting = Bench::load(&engine, flags, metered, file).await?;
+    let bench = Bench::load(&engine, flags, plain, &name(file), &wasm)
+        .await
+        .with_context(|| file.display().to_string())?;
+    let counting = Bench::load(&engine, flags, metered, &name(file), &wasm)
+        .await
+        .with_context(|| file.display().to_string())?;
     let mut text = format!(
         "{:<32} {:<22} {:>10} {:>10} {:>10} {:>10} {:>14} {:>12}\n",
         "PLUGIN", "INTERFACE", "WARM P50", "P99", "FRESH P50", "P99", "INSTRUCTIONS", "MEMORY"

@@ -98,7 +98,7 @@ pub(super) async fn run(
     file: &Path,
 ) -> Result<()> {
     let wasm = read(file)?;
-    let engine = plugins::engine_for_one_file(common)?;
+    let engine = plugins::engine_for(common, &wasm)?;
     let chosen = settings(config)?.config;
     let records = File::open(calls).with_context(|| format!("reading {}", calls.display()))?;
     let (mut all, mut differences) = (0, Vec::new());

@@ -2,11 +2,11 @@
 
 use std::{path::Path, time::Instant};
 
-use anyhow::{Result, ensure};
+use anyhow::{Context, Result, ensure};
 use pilothouse_plugin::Level;
 use serde_json::{Value, json};
 
-use super::{say, settings, trial::Bench};
+use super::{name, read, say, settings, trial::Bench};
 use crate::{
     flags::{CommonFlags, OutputFormat, TrialFlags},
     plugins,
@@ -23,9 +23,12 @@ pub(super) async fn run(
         flags.input.is_some(),
         "give the object that the call is about with --input FILE (YAML or JSON; - is standard input)"
     );
-    let engine = plugins::engine_for_one_file(common)?;
+    let wasm = read(file)?;
+    let engine = plugins::engine_for(common, &wasm)?;
     let settings = settings(flags.plugin_config.as_deref())?;
-    let bench = Bench::load(&engine, flags, settings, file).await?;
+    let bench = Bench::load(&engine, flags, settings, &name(file), &wasm)
+        .await
+        .with_context(|| file.display().to_string())?;
     let (mut calls, mut failed) = (Vec::new(), 0);
     for mut trial in bench.trials()? {
         let started = Instant::now();

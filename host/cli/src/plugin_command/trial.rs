@@ -5,14 +5,13 @@ mod controller;
 mod documents;
 mod scheduler;
 
-use std::{path::Path, sync::Arc};
+use std::sync::Arc;
 
-use anyhow::{Context, Result, ensure};
+use anyhow::{Result, ensure};
 use async_trait::async_trait;
 use pilothouse_plugin::{Engine, Revision, Settings, cluster::NoCluster};
 use serde_json::Value;
 
-use super::{name, read};
 use crate::flags::TrialFlags;
 
 pub(super) use documents::Documents;
@@ -48,13 +47,12 @@ impl Bench {
         engine: &Engine,
         flags: &TrialFlags,
         settings: Settings,
-        file: &Path,
+        name: &str,
+        wasm: &[u8],
     ) -> Result<Self> {
-        let wasm = read(file)?;
-        let revision =
-            Revision::load(engine, &name(file), &wasm, settings, Arc::new(NoCluster)).await;
+        let revision = Revision::load(engine, name, wasm, settings, Arc::new(NoCluster)).await?;
         Ok(Self {
-            revision: Arc::new(revision.with_context(|| file.display().to_string())?),
+            revision: Arc::new(revision),
             only: flags.interface.clone(),
             plugin: flags.plugin.clone(),
             documents: Documents::read(flags)?,
