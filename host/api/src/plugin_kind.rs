@@ -43,6 +43,10 @@ pub struct PluginSpec {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(with = "FailurePolicy")]
     pub failure_policy: Option<FailurePolicy>,
+    /// The same for single extension points.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    #[schemars(extend("x-kubernetes-list-type" = "map", "x-kubernetes-list-map-keys" = ["extensionPoint"]))]
+    pub failure_policies: Vec<PointFailurePolicy>,
     /// What a call may use; the host's defaults for what is absent.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(with = "PluginLimits")]
@@ -54,6 +58,59 @@ pub struct PluginSpec {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(with = "i32")]
     pub revision_history_limit: Option<i32>,
+    /// `Enforce`, or `Shadow`: it is asked, but its answers are only compared with what is done. Enforce if absent.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "PluginMode")]
+    pub mode: Option<PluginMode>,
+    /// A version beside the one that serves, to prove itself before it takes its place.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "PluginCandidate")]
+    pub candidate: Option<PluginCandidate>,
+    /// When the plugin is rolled back to the version before, or paused if there is none; the host's default if absent.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "PluginRollback")]
+    pub rollback: Option<PluginRollback>,
+}
+
+/// Whether what a plugin answers is done.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[schemars(inline)]
+pub enum PluginMode {
+    #[default]
+    Enforce,
+    Shadow,
+}
+
+/// A version beside the one that serves.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", default)]
+#[schemars(rename = "dev.pilothouse.plugins.v1alpha1.PluginCandidate")]
+pub struct PluginCandidate {
+    /// Where the component comes from; a file in a subdirectory of the plugin directory, so that it is no plugin itself.
+    pub source: PluginSource,
+    /// Handed to it in place of spec.config.
+    #[serde(skip_serializing_if = "Map::is_empty")]
+    #[schemars(extend("x-kubernetes-preserve-unknown-fields" = true))]
+    pub config: Map<String, Value>,
+    /// Of a hundred calls, those that it decides. 0: it is asked what the other one is asked, and its answers do not act.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "i32")]
+    pub weight: Option<i32>,
+}
+
+/// How many failures are too many.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", default)]
+#[schemars(rename = "dev.pilothouse.plugins.v1alpha1.PluginRollback")]
+pub struct PluginRollback {
+    /// So many; 5 if absent.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "i32")]
+    pub failures: Option<i32>,
+    /// Within so many seconds; 10 if absent.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "i32")]
+    pub within_seconds: Option<i32>,
 }
 
 /// Where a component comes from.
@@ -85,6 +142,17 @@ pub struct MatchRules {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(with = "LabelSelector")]
     pub object_selector: Option<LabelSelector>,
+}
+
+/// What a failed call of one extension point means.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", default)]
+#[schemars(rename = "dev.pilothouse.plugins.v1alpha1.PointFailurePolicy")]
+pub struct PointFailurePolicy {
+    /// The interface: `admission/mutate`, `admission/validate`, `scheduler/filter` and the like.
+    pub extension_point: String,
+    /// Fail or Ignore.
+    pub failure_policy: FailurePolicy,
 }
 
 /// What a failed call means: the request is refused (`Fail`), or the plugin is passed over (`Ignore`).
@@ -190,6 +258,74 @@ pub struct PluginStatus {
     /// `BuiltIn`, `Directory` or `Object`.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub source: String,
+    /// How the version beside the one that serves fares.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "PluginCandidateStatus")]
+    pub candidate: Option<PluginCandidateStatus>,
+    /// What answers that did not act, of a candidate or in mode Shadow, differed in from what was done.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "PluginShadowStatus")]
+    pub shadow: Option<PluginShadowStatus>,
+}
+
+/// How a candidate fares.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", default)]
+#[schemars(rename = "dev.pilothouse.plugins.v1alpha1.PluginCandidateStatus")]
+pub struct PluginCandidateStatus {
+    /// `sha256:…` of its component.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub digest: String,
+    /// `Shadow`, `Weighted`, `Withdrawn` after too many failures, or `Failed` to load.
+    pub state: String,
+    /// Why it is not called.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub message: String,
+    /// Of a hundred calls, those that it decides.
+    pub weight: i32,
+    /// Calls of it.
+    pub calls: i64,
+    /// Those that failed.
+    pub traps: i64,
+    /// The median of a call in microseconds.
+    pub p50_micros: i64,
+    /// The time in microseconds that 99 of 100 calls do not exceed.
+    pub p99_micros: i64,
+}
+
+/// What came of comparing answers that did not act.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", default)]
+#[schemars(rename = "dev.pilothouse.plugins.v1alpha1.PluginShadowStatus")]
+pub struct PluginShadowStatus {
+    /// Answers that were compared.
+    pub compared: i64,
+    /// Calls that were not made, because too many waited.
+    pub dropped: i64,
+    /// Differences, and writes that were not made.
+    pub differences: i64,
+    /// The last differences, the oldest first.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    #[schemars(extend("x-kubernetes-list-type" = "atomic"))]
+    pub samples: Vec<PluginDifference>,
+}
+
+/// One difference between what was done and what would have been done.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", default)]
+#[schemars(rename = "dev.pilothouse.plugins.v1alpha1.PluginDifference")]
+pub struct PluginDifference {
+    /// When.
+    #[schemars(extend("format" = "date-time"))]
+    pub time: String,
+    /// `decision`, `object`, `warnings`, `failure` or `write`.
+    pub kind: String,
+    /// The request, or the write.
+    pub about: String,
+    /// What was done.
+    pub acted: String,
+    /// What would have been done.
+    pub shadow: String,
 }
 
 impl Resource for Plugin {

@@ -108,6 +108,14 @@ pub(crate) struct ApiServerFlags {
     /// Where these snapshots go; default `<data-dir>/snapshots`.
     #[arg(long, value_name = "DIR", requires = "snapshot_every")]
     pub(crate) snapshot_dir: Option<PathBuf>,
+    /// Namespaces with all that is in them that only built-in admission plugins see, so that no other can lock its owner out;
+    /// may be repeated or separated by commas, empty for none.
+    #[arg(long, value_name = "NAMESPACE", value_delimiter = ',', action = ArgAction::Append, default_value = "kube-system")]
+    pub(crate) plugin_exempt_namespaces: Vec<String>,
+    /// Resources that only built-in admission plugins see, such as nodes or deployments.apps, besides Leases, Events and
+    /// Plugins; may be repeated or separated by commas.
+    #[arg(long, value_name = "RESOURCE", value_delimiter = ',', action = ArgAction::Append)]
+    pub(crate) plugin_exempt_resources: Vec<String>,
     /// The server certificate; by default one is made with a CA of the data directory.
     #[arg(long, value_name = "FILE", requires = "tls_private_key_file")]
     pub(crate) tls_cert_file: Option<PathBuf>,
@@ -426,6 +434,15 @@ pub(crate) enum PluginCommand {
         to: Option<String>,
         name: String,
     },
+    /// Let the candidate of a plugin (`spec.candidate`) take the place of the version that serves, with its configuration.
+    Promote {
+        #[command(flatten)]
+        common: CommonFlags,
+        /// The API server to ask; default `<data-dir>/admin.kubeconfig`.
+        #[arg(long, value_name = "FILE")]
+        kubeconfig: Option<PathBuf>,
+        name: String,
+    },
     /// Stop a plugin being called, also a built-in one, by the data directory alone: for when it has locked you out.
     Disable {
         #[command(flatten)]
@@ -606,6 +623,7 @@ impl Role {
                 | PluginCommand::Replay { common, .. }
                 | PluginCommand::History { common, .. }
                 | PluginCommand::Rollback { common, .. }
+                | PluginCommand::Promote { common, .. }
                 | PluginCommand::Disable { common, .. }
                 | PluginCommand::Enable { common, .. }
                 | PluginCommand::New { common, .. }

@@ -6,6 +6,7 @@ mod build;
 mod c_component;
 mod kit;
 mod new;
+mod promote;
 mod record;
 mod rollback;
 mod run;
@@ -85,6 +86,14 @@ pub(crate) async fn run(command: PluginCommand) -> Result<()> {
         PluginCommand::History { common, name } => rollback::history(&common, &name),
         PluginCommand::Rollback { common, to, name } => {
             rollback::rollback(&common, &name, to.as_deref())
+        }
+        PluginCommand::Promote {
+            common,
+            kubeconfig,
+            name,
+        } => {
+            let kubeconfig = kubeconfig.unwrap_or_else(|| common.data_dir.join("admin.kubeconfig"));
+            promote::promote(&common, &kubeconfig, &name).await
         }
         PluginCommand::Disable { common, name } => brake::disable(&common, &name),
         PluginCommand::Enable { common, name } => brake::enable(&common, &name),

@@ -4,6 +4,7 @@
 //!  watched directory ──► registry ──► a Plugin object for each component, its status what the registry says
 //!  Plugin object ── spec.config, limits, capabilities ──► registry
 //!                ── spec.source.path of no watched file ──► registry
+//!                ── spec.candidate ──► registry, beside what serves
 //!                ── deleted ──► the component goes, with its file in the directory
 //! ```
 //!
@@ -14,6 +15,7 @@
 //! object comes back; a status is written only when it changed.
 
 mod loads;
+mod remembered;
 mod settings;
 mod status;
 
@@ -23,7 +25,9 @@ use pilothouse_api::{GroupVersionResource, Kind, Status, plugin_kind::Plugin};
 use pilothouse_client::{
     CacheEvent, Client, DeleteOptions, EventRecorder, Handler, InformerSet, Regarding,
 };
-use pilothouse_plugin::{LoadError, PluginRegistry, PluginState, PluginStatus, Settings, Source};
+use pilothouse_plugin::{
+    CandidateState, LoadError, PluginRegistry, PluginState, PluginStatus, Settings, Source,
+};
 use serde_json::{Map, Value};
 use tokio::sync::{Notify, watch};
 use tokio_util::sync::CancellationToken;
@@ -31,6 +35,8 @@ use tokio_util::sync::CancellationToken;
 use crate::builtins::BUILTIN_PLUGINS;
 
 use loads::{Loads, Wish};
+
+pub(crate) use remembered::Remembered;
 
 const PLUGINS: GroupVersionResource =
     GroupVersionResource::of("plugins.pilothouse.dev", "v1alpha1", "plugins");
@@ -48,6 +54,8 @@ pub(crate) struct PluginObjects {
     /// The watched directory.
     pub(crate) directory: PathBuf,
     pub(crate) host_config: HostConfig,
+    /// Where specs are kept for the next start.
+    pub(crate) remembered: Remembered,
     /// Tells when the state of a plugin changes.
     pub(crate) events: EventRecorder,
     /// Whether this process is the one that writes.
@@ -60,6 +68,8 @@ struct Keeper {
     /// Objects that were there at the last look: one that is gone was deleted by somebody.
     known: BTreeMap<String, Plugin>,
     loads: Loads,
+    /// Of candidates.
+    candidates: Loads,
 }
 
 /// Wakes the task at any change of a Plugin object.
@@ -85,6 +95,7 @@ impl PluginObjects {
             side: self,
             known: BTreeMap::new(),
             loads: Loads::new(wake.clone()),
+            candidates: Loads::new(wake.clone()),
         };
         let mut figures = tokio::time::interval(FIGURES);
         loop {
@@ -130,10 +141,12 @@ impl Keeper {
             }
             self.known.remove(&name);
             self.loads.forget(&name);
+            self.candidates.forget(&name);
             self.side.object_was_deleted(&name).await;
         }
         for (name, object) in &objects {
             self.apply_spec(name, object);
+            self.apply_candidate(name, object);
         }
         if !is_writer {
             for status in self.side.registry.status() {
@@ -168,6 +181,9 @@ impl Keeper {
         let current = active
             .iter()
             .find(|component| &**component.revision.component() == name);
+        let built_in = status
+            .as_ref()
+            .is_none_or(|status| status.source == Source::BuiltIn);
         let source = match status.map(|status| status.source) {
             Some(Source::BuiltIn) => Source::BuiltIn,
             Some(source) if current.is_some() => source,
@@ -175,12 +191,16 @@ impl Keeper {
             _ => return, // what does not load at all has nothing to configure
         };
         let settings = registry.within_bounds(&source, settings::of(object));
-        if current.is_some_and(|component| *component.revision.settings() == settings) {
+        if registry.settings(name).as_ref() == Some(&settings) {
+            if !built_in {
+                self.side.remembered.keep(name, &object.spec);
+            }
             return self.loads.forget(name);
         }
         let wish = Wish {
             settings: settings.clone(),
             active: current.map(|component| component.revision.digest()),
+            weight: None,
         };
         let (side, component, object) = (self.side.clone(), name.to_owned(), object.clone());
         self.loads.begin(name, wish, || async move {
@@ -190,6 +210,44 @@ impl Keeper {
             };
             if let Err(error) = loaded {
                 tracing::debug!(component, %error, "the settings of a plugin were not taken over");
+            }
+        });
+    }
+
+    /// Has the version beside the one that serves that the object asks for, or none. Its file is looked at again and again, so
+    /// that one that comes or changes later is taken.
+    fn apply_candidate(&mut self, name: &str, object: &Plugin) {
+        let registry = &self.side.registry;
+        let serves = |name: &str| {
+            let active = registry.active();
+            active.iter().any(|c| &**c.revision.component() == name)
+        };
+        let Some(candidate) = &object.spec.candidate else {
+            self.candidates.forget(name);
+            registry.remove_candidate(name);
+            return;
+        };
+        if !serves(name) {
+            return;
+        }
+        let settings = settings::of_candidate(object, candidate);
+        let weight = settings::weight(candidate);
+        let wish = Wish {
+            settings: settings.clone(),
+            active: None,
+            weight: Some(weight),
+        };
+        let (side, name, source) = (self.side.clone(), name.to_owned(), candidate.source.clone());
+        self.candidates.begin(&name.clone(), wish, || async move {
+            let path = side.directory.join(&source.path);
+            match settings::read(&path, &source.digest).await {
+                Ok(wasm) => {
+                    let put = side.registry.put_candidate(&name, &wasm, settings, weight);
+                    _ = put.await; // the status says it
+                }
+                Err(error) => side
+                    .registry
+                    .candidate_unreadable(&name, settings, weight, error),
             }
         });
     }
@@ -297,6 +355,7 @@ impl PluginObjects {
         if before != Some(status.state.as_str()) && !ordinary {
             self.tell(&object, status);
         }
+        self.tell_of_candidate(&object, status);
         object.status = wanted;
         let updated = self
             .client
@@ -307,31 +366,55 @@ impl PluginObjects {
 
     /// An Event about the state that a plugin is in now.
     fn tell(&self, object: &Plugin, status: &PluginStatus) {
-        let good = status.state == PluginState::Serving;
+        let good = matches!(status.state, PluginState::Serving | PluginState::Shadow);
         let why = status.conditions.iter().rev().find_map(|condition| {
             let message = &condition.message;
             (condition.is_bad() && !message.is_empty()).then(|| message.clone())
         });
         let digest = status.digest.map(|digest| format!("{digest} serves"));
-        let note = match good {
-            true => digest,
-            false => why.or(digest),
+        let note = match status.state {
+            PluginState::Serving => digest,
+            PluginState::Shadow => Some("it is asked, but does not act".to_owned()),
+            _ => why.or(digest),
         };
+        let note = note.unwrap_or_default();
+        self.record(object, good, status.state.as_str(), &note);
+    }
+
+    /// An Event about the state that the candidate is in now, if that is another one.
+    fn tell_of_candidate(&self, object: &Plugin, status: &PluginStatus) {
+        let before = object.status.as_ref().and_then(|s| s.candidate.as_ref());
+        let before = before.map(|candidate| (candidate.state.as_str(), candidate.weight));
+        let Some(candidate) = &status.candidate else {
+            return;
+        };
+        let now = (candidate.state.as_str(), candidate.weight.into());
+        if before == Some(now) {
+            return;
+        }
+        let (reason, digest) = (format!("Candidate{}", now.0), candidate.digest);
+        let digest = digest.map(|digest| digest.to_string()).unwrap_or_default();
+        let (good, note) = match candidate.state {
+            CandidateState::Shadow => (true, format!("{digest} is asked, but does not act")),
+            CandidateState::Weighted => (true, format!("{digest} decides {} of 100 calls", now.1)),
+            CandidateState::Withdrawn | CandidateState::Failed => {
+                (false, candidate.message.clone())
+            }
+        };
+        self.record(object, good, &reason, &note);
+    }
+
+    fn record(&self, object: &Plugin, good: bool, reason: &str, note: &str) {
         let regarding = Regarding {
             api_version: "plugins.pilothouse.dev/v1alpha1".to_owned(),
             kind: "Plugin".to_owned(),
-            name: status.name.to_string(),
+            name: object.metadata.name.clone().unwrap_or_default(),
             uid: object.metadata.uid.clone().unwrap_or_default(),
             ..Regarding::default()
         };
-        self.events.record(
-            "plugin-registry",
-            regarding,
-            if good { "Normal" } else { "Warning" },
-            status.state.as_str(),
-            "",
-            &note.unwrap_or_default(),
-        );
+        let kind = if good { "Normal" } else { "Warning" };
+        self.events
+            .record("plugin-registry", regarding, kind, reason, "", note);
     }
 
     /// Somebody deleted the object: the component goes too, or what ships with the host gets its object back.

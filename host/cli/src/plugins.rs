@@ -7,7 +7,7 @@ use pilothouse_controller::PluginCluster;
 use pilothouse_plugin::{Engine, EngineConfig, PluginDirectory, PluginRegistry, RegistryConfig};
 use tokio_util::sync::CancellationToken;
 
-use crate::{builtins::BUILTIN_PLUGINS, flags::CommonFlags};
+use crate::{builtins::BUILTIN_PLUGINS, flags::CommonFlags, plugin_objects::Remembered};
 
 /// An engine whose compiled components are kept in the data directory.
 pub(crate) fn engine(flags: &CommonFlags) -> Result<Engine> {
@@ -50,6 +50,8 @@ pub(crate) async fn load(
     config.cluster = cluster.clone();
     config.bounds = flags.plugin_bounds()?;
     config.state_dir = Some(flags.history_dir());
+    let remembered = Remembered::new(flags.history_dir());
+    config.remembered = Arc::new(move |name| remembered.settings(name));
     let registry = PluginRegistry::new(config).context("making the plugin registry")?;
     let failed = registry.add_built_ins(BUILTIN_PLUGINS).await;
     if let Some((name, error)) = failed.first() {

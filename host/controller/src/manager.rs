@@ -5,7 +5,7 @@ use std::{collections::HashMap, sync::Arc};
 use parking_lot::Mutex;
 use pilothouse_client::{Client, Clock, EventRecorder, InformerSet};
 use pilothouse_plugin::{
-    ActiveComponent, Digest, PluginRegistry, controller::ControllerCalls,
+    ActiveComponent, Digest, PluginRegistry, Settings, controller::ControllerCalls,
     manifest::ControllerSettings,
 };
 
@@ -37,7 +37,10 @@ struct Loaded {
     digest: Digest,
     plugin: u32,
     settings: ControllerSettings,
-    config: Option<serde_json::Value>,
+    /// What its owner decides about it.
+    owner: Settings,
+    /// Digest, settings and weight.
+    candidate: Option<(Digest, Settings, u8)>,
 }
 
 impl ControllerManager {
@@ -108,10 +111,15 @@ impl ControllerManager {
     /// Takes over the active components: new controllers start, changed ones go on with the new revision, missing and
     /// quarantined ones stop. Two controllers of one name: the first counts.
     pub fn set(&self, components: &[ActiveComponent]) {
-        let mut wanted: HashMap<String, (Arc<ControllerCalls>, Loaded)> = HashMap::new();
+        let mut wanted: HashMap<String, (PluginCalls, Loaded)> = HashMap::new();
         let serving = components.iter().filter(|c| !c.quarantined);
-        for ActiveComponent { revision, .. } in serving {
+        for component in serving {
+            let revision = &component.revision;
             let calls = Arc::new(ControllerCalls::new(revision.clone()));
+            let candidate = component.candidate.as_ref().map(|candidate| {
+                let calls = Arc::new(ControllerCalls::new(candidate.revision.clone()));
+                (calls, candidate.weight)
+            });
             for (plugin, entry) in (0..).zip(&revision.manifest().plugins) {
                 let Some(settings) = &entry.controller else {
                     continue;
@@ -120,13 +128,22 @@ impl ControllerManager {
                     digest: revision.digest(),
                     plugin,
                     settings: settings.clone(),
-                    config: revision.settings().config.clone(),
+                    owner: revision.settings().clone(),
+                    candidate: candidate.as_ref().map(|(calls, weight)| {
+                        let revision = calls.revision();
+                        (revision.digest(), revision.settings().clone(), *weight)
+                    }),
                 };
                 if wanted.contains_key(&entry.name) {
                     tracing::warn!(plugin = %entry.name, component = %revision.component(), "another controller has this name; this one does not run");
                     continue;
                 }
-                wanted.insert(entry.name.clone(), (calls.clone(), loaded));
+                let calls = PluginCalls::new(calls.clone(), plugin);
+                let calls = match &candidate {
+                    Some((beside, weight)) => calls.beside(&entry.name, beside, *weight),
+                    None => calls,
+                };
+                wanted.insert(entry.name.clone(), (calls, loaded));
             }
         }
         let mut running = self.running.lock();
@@ -150,10 +167,10 @@ impl ControllerManager {
         &self,
         running: &mut HashMap<String, Running>,
         name: &str,
-        component: Arc<ControllerCalls>,
+        calls: PluginCalls,
         loaded: Loaded,
     ) {
-        let calls = Arc::new(PluginCalls::new(component, loaded.plugin));
+        let calls = Arc::new(calls);
         if let Some(old) = running.get_mut(name) {
             if old.loaded != loaded {
                 tracing::info!(plugin = %name, digest = %loaded.digest, "controller goes on with another revision");

@@ -298,7 +298,6 @@ async fn reconcile(inner: &Arc<Inner>, key: Key) {
     let written = Arc::new(Written::default());
     let started = Instant::now();
     let result = written.clone().scope(calls.reconcile(&key)).await;
-    drop(calls);
     let seconds = started.elapsed().as_secs_f64();
     inner
         .shared
@@ -311,6 +310,8 @@ async fn reconcile(inner: &Arc<Inner>, key: Key) {
             inner.shared.metrics.behind(&inner.name);
             tracing::warn!(plugin = %inner.name, %key, "the caches are behind what a reconcile wrote");
         }
+        calls.settled(&key);
+        drop(calls);
         match again {
             Again::No => {}
             Again::At(at) => {

@@ -35,6 +35,7 @@ async fn manager(components: &[&str]) -> Manager {
             revision: Arc::new(revision.unwrap()),
             built_in: true,
             quarantined: false,
+            candidate: None,
         });
     }
     let clock = Arc::new(SystemClock);

@@ -3,10 +3,12 @@
 //!
 //! Invariants: a pass uses one table from beginning to end, so a reload in between changes nothing for it; mutating plugins run
 //! one after the other, each on what the one before made; validating plugins all see the same object. One deadline covers a
-//! pass: each call gets what is left of it.
+//! pass: each call gets what is left of it. An answer that does not act (shadow mode, a candidate) is never waited for.
 
+mod beside;
 mod bindings;
 mod call;
+mod exempt;
 mod match_rules;
 mod outcome;
 mod request;
@@ -30,6 +32,7 @@ use crate::{
 };
 
 pub use bindings::MutateAnswer;
+pub use exempt::Exempt;
 pub use match_rules::MatchRules;
 pub use outcome::Denial;
 pub use request::{Operation, Request, User};
@@ -37,7 +40,8 @@ pub use review::response;
 pub(crate) use review::{written_mutation, written_validation};
 pub use trial::Trial;
 
-use table::{Member, Table};
+use beside::Came;
+use table::{Member, Table, Turn, Voice};
 
 /// The active admission plugins.
 pub struct AdmissionPlugins {
@@ -46,6 +50,7 @@ pub struct AdmissionPlugins {
     active: ArcSwap<Active>,
     /// Warm instances kept of each component.
     warm: usize,
+    exempt: Exempt,
 }
 
 /// What the mutating pass did.
@@ -75,7 +80,13 @@ impl AdmissionPlugins {
             table: ArcSwap::from_pointee(Table::default()),
             active: ArcSwap::from_pointee(Arc::new([])),
             warm: cores * EACH_CORE,
+            exempt: Exempt::default(),
         }
+    }
+
+    /// The same, where users' plugins do not see what is exempt.
+    pub fn exempting(self, exempt: Exempt) -> Self {
+        Self { exempt, ..self }
     }
 
     /// Takes over the active revisions; those that were there already keep their warm instances.
@@ -108,7 +119,12 @@ impl AdmissionPlugins {
     /// Whether any plugin may want a request of this kind in this phase, whose objects are not filled in yet; what nobody wants
     /// need not be encoded.
     pub fn wants(&self, phase: Phase, request: &Request) -> bool {
-        self.table.load().matching(phase, request).next().is_some()
+        let table = self.table.load();
+        let built_in_only = self.exempt.covers(request);
+        table
+            .matching(phase, request, built_in_only)
+            .next()
+            .is_some()
     }
 
     /// The mutating pass. A denial is a whole `Status`; a failing plugin follows its failure policy, as does one whose patch
@@ -119,42 +135,36 @@ impl AdmissionPlugins {
         apply: ApplyPatch<'_>,
         readable: Option<Readable<'_>>,
     ) -> Result<Mutation, Status> {
+        const PHASE: Phase = Phase::Mutate;
         let table = self.table.load_full();
+        let exempt = self.exempt.covers(&request);
         let mut done = Mutation::default();
         let mut tree = None; // of the object, once one of them changes it
-        for member in table.matching(Phase::Mutate, &request).collect::<Vec<_>>() {
-            if !member.selects(&request) {
-                continue;
-            }
-            let answer = member.mutate(&request).await;
-            let Some(mutation) = judge(member, &request, answer)? else {
-                continue;
-            };
-            let unpatched = request
-                .object
-                .as_ref()
-                .filter(|_| !mutation.json_patch.is_empty());
-            let Some(unpatched) = unpatched else {
-                done.warnings.extend(mutation.warnings);
-                continue;
-            };
-            let made = patched(&mut tree, unpatched, &mutation.json_patch, apply);
-            let made = made.and_then(|object| {
-                readable.map_or(Ok(()), |readable| readable(&object))?;
-                Ok(object)
-            });
-            let object = match made {
-                Ok(object) => object,
-                Err(why) => {
-                    tree = None; // half patched
-                    let error = member.bad_answer(&why.message);
-                    judge::<()>(member, &request, Err(error))?;
-                    continue;
+        for member in table.matching(PHASE, &request, exempt).collect::<Vec<_>>() {
+            let answer = match member.turn(PHASE, &request, exempt) {
+                Turn::Nobody => continue,
+                Turn::Serving(voice) => step(voice, &request, &mut tree, apply, readable).await,
+                Turn::Candidate(candidate, serving) => {
+                    let answer = step_of(candidate, &request, &mut tree, apply, readable).await;
+                    match stands(member, answer) {
+                        Some(answer) => answer,
+                        None => step_of(serving, &request, &mut tree, apply, readable).await,
+                    }
+                }
+                Turn::Shadowed(serving, other, beside) => {
+                    let answer = step_of(serving, &request, &mut tree, apply, readable).await;
+                    beside.compare(PHASE, request.clone(), other, Came::of(&answer));
+                    answer
                 }
             };
-            done.warnings.extend(mutation.warnings);
-            request.object = Some(object.clone());
-            done.object = Some(object);
+            let Some(step) = judge(member, PHASE, &request, answer)? else {
+                continue;
+            };
+            done.warnings.extend(step.warnings);
+            if let Some(object) = step.object {
+                request.object = Some(object.clone());
+                done.object = Some(object);
+            }
         }
         Ok(done)
     }
@@ -162,15 +172,117 @@ impl AdmissionPlugins {
     /// The validating pass; the answer is the warnings. Waits overlap; the first denial in the plugins' order counts.
     pub async fn validate(&self, request: &Request) -> Result<Vec<String>, Status> {
         let table = self.table.load_full();
-        let matching = table.matching(Phase::Validate, request);
-        let members: Vec<&Arc<Member>> = matching.filter(|m| m.selects(request)).collect();
-        let answers =
-            futures::future::join_all(members.iter().map(|member| member.validate(request)));
+        let exempt = self.exempt.covers(request);
+        let matching = table.matching(Phase::Validate, request, exempt);
+        let members: Vec<&Arc<Member>> = matching.collect();
+        let answers = futures::future::join_all(
+            members
+                .iter()
+                .map(|member| validated(member, request, exempt)),
+        );
         let mut warnings = Vec::new();
         for (member, answer) in members.iter().zip(answers.await) {
-            warnings.extend(judge(member, request, answer)?.unwrap_or_default());
+            let step = judge(member, Phase::Validate, request, answer)?;
+            warnings.extend(step.unwrap_or_default().warnings);
         }
         Ok(warnings)
+    }
+}
+
+/// What one plugin made of a request that it lets pass.
+#[derive(Clone, Debug, Default)]
+struct Step {
+    /// `None`: unchanged.
+    object: Option<Bytes>,
+    warnings: Vec<String>,
+}
+
+impl Step {
+    fn warned(warnings: Vec<String>) -> Self {
+        Self {
+            object: None,
+            warnings,
+        }
+    }
+}
+
+/// Calls a mutating plugin and applies its patch; `tree` is what the object was parsed to, if it was.
+async fn step(
+    voice: &Voice,
+    request: &Request,
+    tree: &mut Option<Value>,
+    apply: ApplyPatch<'_>,
+    readable: Option<Readable<'_>>,
+) -> Answer<Step> {
+    let mutation = match voice.mutate(request).await? {
+        Ok(mutation) => mutation,
+        Err(denial) => return Ok(Err(denial)),
+    };
+    let unpatched = request.object.as_ref();
+    let Some(unpatched) = unpatched.filter(|_| !mutation.json_patch.is_empty()) else {
+        return Ok(Ok(Step::warned(mutation.warnings)));
+    };
+    let made = patched(tree, unpatched, &mutation.json_patch, apply);
+    let made = made.and_then(|object| {
+        readable.map_or(Ok(()), |readable| readable(&object))?;
+        Ok(object)
+    });
+    match made {
+        Ok(object) => Ok(Ok(Step {
+            object: Some(object),
+            warnings: mutation.warnings,
+        })),
+        Err(why) => {
+            *tree = None; // half patched
+            Err(voice.bad_answer(&why.message))
+        }
+    }
+}
+
+/// The same; nobody lets everything pass.
+async fn step_of(
+    voice: Option<&Voice>,
+    request: &Request,
+    tree: &mut Option<Value>,
+    apply: ApplyPatch<'_>,
+    readable: Option<Readable<'_>>,
+) -> Answer<Step> {
+    match voice {
+        Some(voice) => step(voice, request, tree, apply, readable).await,
+        None => Ok(Ok(Step::default())),
+    }
+}
+
+async fn validated(member: &Member, request: &Request, exempt: bool) -> Answer<Step> {
+    const PHASE: Phase = Phase::Validate;
+    let by = async |voice: Option<&Voice>| match voice {
+        Some(voice) => Ok(voice.validate(request).await?.map(Step::warned)),
+        None => Ok(Ok(Step::default())),
+    };
+    match member.turn(PHASE, request, exempt) {
+        Turn::Nobody => Ok(Ok(Step::default())),
+        Turn::Serving(voice) => by(Some(voice)).await,
+        Turn::Candidate(candidate, serving) => match stands(member, by(candidate).await) {
+            Some(answer) => answer,
+            None => by(serving).await,
+        },
+        Turn::Shadowed(serving, other, beside) => {
+            let answer = by(serving).await;
+            beside.compare(PHASE, request.clone(), other, Came::of(&answer));
+            answer
+        }
+    }
+}
+
+/// The answer of a candidate; `None` if it failed, so that what serves is asked.
+fn stands(member: &Member, answer: Answer<Step>) -> Option<Answer<Step>> {
+    match answer {
+        Err(error) => {
+            let name = member.name();
+            tracing::warn!(plugin = %name, %error, "a candidate failed; the version that serves answers");
+            None
+        }
+        answer => Some(answer),
     }
 }
 
@@ -197,13 +309,18 @@ fn patched(
 }
 
 /// The value; `None` if the plugin failed and the request goes on without it.
-fn judge<T>(member: &Member, request: &Request, answer: Answer<T>) -> Result<Option<T>, Status> {
+fn judge<T>(
+    member: &Member,
+    phase: Phase,
+    request: &Request,
+    answer: Answer<T>,
+) -> Result<Option<T>, Status> {
     match answer {
         Ok(Ok(value)) => Ok(Some(value)),
         Ok(Err(denial)) => Err(denial.into_status(request)),
         Err(error) => {
             let name = member.name();
-            match member.settings().failure_policy {
+            match member.failure_policy(phase) {
                 FailurePolicy::Fail => {
                     let failed = format!("failed calling admission plugin {name:?}: {error}");
                     Err(Status::internal(failed))

@@ -48,6 +48,9 @@ pub enum LoadError {
     },
     #[error("the file cannot be read: {0}")]
     Io(String),
+    /// How often it failed.
+    #[error("it failed {0} and was rolled back; it is tried again after a while")]
+    RolledBack(String),
     #[error("it was removed while it was being loaded")]
     Removed,
 }

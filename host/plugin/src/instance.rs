@@ -12,6 +12,7 @@
 use std::{future::Future, sync::Arc};
 
 use tokio::time::{Duration, Instant, timeout_at};
+use tracing::Instrument;
 use wasmtime::{Store, StoreContextMut, UpdateDeadline, component::Instance};
 
 use crate::{
@@ -45,7 +46,10 @@ pub struct PluginInstance {
 pub struct Running {
     caller: Arc<Caller>,
     interface: &'static str,
+    span: tracing::Span,
     started: std::time::Instant,
+    /// What the caller had left at the start.
+    left: Option<Duration>,
     until: Instant,
     /// What it means if `until` passes.
     late: Limit,
@@ -116,10 +120,11 @@ impl PluginInstance {
             None => Err(running.limit(running.late)),
         };
         let failure = result.as_ref().err().and_then(CallError::cause);
-        running
-            .caller
-            .stats
-            .call(running.started.elapsed(), failure);
+        let took = running.started.elapsed();
+        running.caller.stats.call(took, failure);
+        if let Some(left) = running.left {
+            running.caller.stats.share(took, left);
+        }
         running
             .caller
             .stats
@@ -186,10 +191,20 @@ impl Running {
             Some(deadline) if deadline < own => (deadline, Limit::Deadline),
             _ => (own, Limit::Wait(wait_ms)),
         };
+        let span = tracing::debug_span!(
+            "plugin_call",
+            plugin = &*caller.name,
+            component = &*caller.component,
+            extension_point = call.interface,
+        );
         Self {
             caller,
             interface: call.interface,
+            span,
             started: std::time::Instant::now(),
+            left: call
+                .deadline
+                .map(|d| d.saturating_duration_since(Instant::now())),
             until,
             late,
         }
@@ -197,7 +212,8 @@ impl Running {
 
     /// Waits for the guest as long as it may take.
     pub async fn wait<T>(&self, guest: impl Future<Output = wasmtime::Result<T>>) -> Outcome<T> {
-        Outcome(timeout_at(self.until, guest).await.ok())
+        let guest = timeout_at(self.until, guest);
+        Outcome(guest.instrument(self.span.clone()).await.ok())
     }
 
     fn limit(&self, limit: Limit) -> CallError {

@@ -26,6 +26,7 @@ pub mod record;
 mod registry;
 mod revision;
 pub mod scheduler;
+pub mod shadow;
 mod stats;
 pub mod testing;
 
@@ -38,9 +39,10 @@ pub use instance::{Call, Outcome, PluginInstance, Running};
 pub use limits::Limits;
 pub use manifest::Manifest;
 pub use registry::{
-    Active, ActiveComponent, Bounds, Condition, ConditionType, History, PastRevision,
-    PluginDirectory, PluginMetrics, PluginRegistry, PluginState, PluginStatus, RegistryConfig,
-    SmokeContract, Source, StormPolicy, component_name,
+    Active, ActiveComponent, Bounds, Candidate, CandidateState, CandidateStatus, Condition,
+    ConditionType, History, PastRevision, PluginDirectory, PluginMetrics, PluginRegistry,
+    PluginState, PluginStatus, RegistryConfig, RememberedSettings, SmokeContract, Source,
+    StormPolicy, component_name, weighs,
 };
-pub use revision::{Digest, Revision, Settings};
+pub use revision::{Digest, Mode, Revision, Settings};
 pub use stats::Figures;

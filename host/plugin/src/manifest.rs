@@ -12,7 +12,8 @@ use serde::{Deserialize, Serialize};
 use crate::{capability::Rule, error::LoadError, interfaces::Interface, probe};
 
 pub use admission::{
-    AdmissionSettings, FailurePolicy, ObjectNeed, OperationType, Phase, Scope, WebhookRule,
+    AdmissionSettings, ChosenPolicies, FailurePolicy, ObjectNeed, OperationType, Phase, Scope,
+    WebhookRule,
 };
 pub use controller::{ControllerSettings, KeyMap, Watch};
 pub use scheduler::{ExtensionPoint, Normalize, SchedulerSettings};
@@ -67,15 +68,21 @@ impl Manifest {
         Ok(manifest)
     }
 
-    /// The same with a failure policy that the owner of the component chose for all its plugins.
-    pub(crate) fn with_failure_policy(mut self, chosen: Option<FailurePolicy>) -> Self {
-        let Some(chosen) = chosen else { return self };
+    /// The same with the failure policies that the owner of the component chose for all its plugins: in general, and for single
+    /// interfaces.
+    pub(crate) fn with_failure_policies(
+        mut self,
+        general: Option<FailurePolicy>,
+        single: &ChosenPolicies,
+    ) -> Self {
         for entry in &mut self.plugins {
             if let Some(admission) = &mut entry.admission {
-                admission.failure_policy = chosen;
+                admission.failure_policy = general.unwrap_or(admission.failure_policy);
+                admission.chosen_policies.clone_from(single);
             }
             if let Some(scheduler) = &mut entry.scheduler {
-                scheduler.failure_policy = chosen;
+                scheduler.failure_policy = general.unwrap_or(scheduler.failure_policy);
+                scheduler.chosen_policies.clone_from(single);
             }
         }
         self

@@ -13,11 +13,14 @@
 //! Invariants: consumers see a whole new [`Active`] or the whole old one; a call ends on the revision that it began on, which is
 //! kept by its users until then; a quarantined component stays listed, so that a policy that must not be missed still refuses.
 //!
+//! Beside what is active there may be a candidate (`registry/candidate.rs`), of which the same holds.
+//!
 //! Loads of different names run side by side. A removal ends nothing that runs, but what it loads is not taken over any more.
 //!
 //! Lock order: a slot's `loading` (async, held over a load), then `slots`, then `disabled`; nothing is awaited under the two.
 
 mod bounds;
+mod candidate;
 mod contract;
 mod directory;
 mod history;
@@ -41,11 +44,13 @@ use crate::{
     cluster::{Cluster, NoCluster},
     engine::Engine,
     error::LoadError,
-    revision::{Digest, Home, Revision, Serial, Settings, compile},
-    stats::Latencies,
+    revision::{Digest, Home, Mode, Revision, Serial, Settings, compile},
+    shadow::Shadow,
+    stats::Distribution,
 };
 
 pub use bounds::Bounds;
+pub use candidate::{Candidate, CandidateState, CandidateStatus, weighs};
 pub use contract::SmokeContract;
 pub use directory::{PluginDirectory, component_name};
 pub use history::{History, PastRevision};
@@ -53,7 +58,9 @@ pub use metrics::PluginMetrics;
 pub use status::{Condition, ConditionType, PluginState, PluginStatus};
 pub use storm::StormPolicy;
 
+use candidate::{Beside, Wanted};
 use slot::Slot;
+use storm::Storm;
 
 /// Where a component came from.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -66,6 +73,9 @@ pub enum Source {
     Object(String),
 }
 
+/// What is known of a component's settings before its owner is heard.
+pub type RememberedSettings = Arc<dyn Fn(&str) -> Option<Settings> + Send + Sync>;
+
 /// How to build a [`PluginRegistry`].
 pub struct RegistryConfig {
     pub engine: Engine,
@@ -75,6 +85,8 @@ pub struct RegistryConfig {
     pub state_dir: Option<PathBuf>,
     pub storm: StormPolicy,
     pub bounds: Bounds,
+    /// The settings that a user's component had when it served last, by its name.
+    pub remembered: RememberedSettings,
     /// Checked before a revision is swapped in.
     pub contracts: Vec<Arc<dyn SmokeContract>>,
 }
@@ -88,6 +100,7 @@ impl RegistryConfig {
             state_dir: None,
             storm: StormPolicy::default(),
             bounds: Bounds::default(),
+            remembered: Arc::new(|_| None),
             contracts: vec![
                 Arc::new(crate::contract::AdmissionSmoke),
                 Arc::new(crate::contract::ControllerSmoke),
@@ -104,6 +117,15 @@ pub struct ActiveComponent {
     pub built_in: bool,
     /// It trapped too often and has no earlier revision: it must not be called, its failure policies hold.
     pub quarantined: bool,
+    /// A version beside it.
+    pub candidate: Option<Candidate>,
+}
+
+impl ActiveComponent {
+    /// Its answers are not done.
+    pub fn in_shadow(&self) -> bool {
+        self.revision.settings().mode == Mode::Shadow
+    }
 }
 
 /// All active components in the order of their names. Immutable; a change makes a new one.
@@ -120,6 +142,7 @@ struct Inner {
     disabled: Mutex<BTreeSet<String>>,
     storm: StormPolicy,
     bounds: Bounds,
+    remembered: RememberedSettings,
     contracts: Vec<Arc<dyn SmokeContract>>,
     slots: Mutex<BTreeMap<Arc<str>, Slot>>,
     active: watch::Sender<Active>,
@@ -136,6 +159,7 @@ impl PluginRegistry {
             disabled: Mutex::default(),
             storm: config.storm,
             bounds: config.bounds,
+            remembered: config.remembered,
             contracts: config.contracts,
             slots: Mutex::default(),
             active: watch::Sender::new(Arc::new([])),
@@ -188,6 +212,98 @@ impl PluginRegistry {
         outcome
     }
 
+    /// Loads a version beside the one that serves, in place of the one before it; with a `weight` (percent) of 0 its answers do
+    /// not act. The same again changes nothing. What serves is the same whatever comes of it; an error is also in the status.
+    pub async fn put_candidate(
+        &self,
+        name: &str,
+        wasm: &[u8],
+        settings: Settings,
+        weight: u8,
+    ) -> Result<(), LoadError> {
+        let mode = match weight {
+            0 => Mode::Shadow,
+            _ => Mode::Enforce,
+        };
+        let wanted = Wanted {
+            digest: Some(Digest::of(wasm)),
+            settings: Settings {
+                mode,
+                ..self.0.bounds.apply(settings)
+            },
+            weight,
+        };
+        let (loading, tenure) = self.0.with_slot(name, |slot| {
+            (Arc::clone(&slot.loading), Arc::clone(&slot.tenure))
+        });
+        let _one_at_a_time = loading.lock().await;
+        let home = self.0.with_tenant(name, &tenure, |slot| {
+            let new = slot.candidate.as_ref().is_none_or(|c| c.wanted != wanted);
+            new.then(|| slot.home.clone())
+        })?;
+        let Some(home) = home else {
+            return Ok(());
+        };
+        let home = self.home_in(mode, home.clone().beside(), &home);
+        let tried = self
+            .trial(&home, Digest::of(wasm), wasm, &wanted.settings)
+            .await;
+        let fits = tried.and_then(|revision| {
+            let check = |slot: &mut Slot| slot.can_replace(&revision);
+            self.0.with_tenant(name, &tenure, check)??;
+            Ok(revision)
+        });
+        let outcome = fits.as_ref().map(|_| ()).map_err(Clone::clone);
+        match &outcome {
+            Ok(()) => tracing::info!(component = name, weight, "a candidate takes part"),
+            Err(error) => tracing::warn!(component = name, %error, "a candidate was not loaded"),
+        }
+        let storm = Storm::new(wanted.settings.storm.unwrap_or(self.0.storm));
+        self.0.with_tenant(name, &tenure, |slot| {
+            slot.candidate = Some(Beside::new(wanted, home, fits, storm));
+        })?;
+        self.0.publish();
+        outcome
+    }
+
+    /// Records that a candidate could not be read at all.
+    pub fn candidate_unreadable(
+        &self,
+        name: &str,
+        settings: Settings,
+        weight: u8,
+        error: LoadError,
+    ) {
+        let wanted = Wanted {
+            digest: None,
+            settings,
+            weight,
+        };
+        let storm = Storm::new(self.0.storm);
+        self.0.with_slot(name, |slot| {
+            slot.candidate = Some(Beside::new(
+                wanted,
+                slot.home.clone().beside(),
+                Err(error),
+                storm,
+            ));
+        });
+        self.0.publish();
+    }
+
+    /// Takes the version beside the one that serves away; answers whether there was one.
+    pub fn remove_candidate(&self, name: &str) -> bool {
+        let removed = {
+            let mut slots = self.0.slots.lock();
+            let slot = slots.get_mut(name);
+            slot.is_some_and(|slot| slot.candidate.take().is_some())
+        };
+        if removed {
+            self.0.publish();
+        }
+        removed
+    }
+
     /// Takes a user's component away; one that ships under the same name is active again. Answers whether there was one.
     pub async fn remove(&self, name: &str) -> bool {
         if let Some(history) = &self.0.history {
@@ -223,11 +339,19 @@ impl PluginRegistry {
         self.0.with_slot(name, |slot| slot.failed(&source, &error));
     }
 
-    /// The settings of a user's component that is active.
+    /// The settings of a user's component that is active, or that it had when it served last.
     pub fn user_settings(&self, name: &str) -> Option<Settings> {
-        let slots = self.0.slots.lock();
-        let active = slots.get(name)?.active().filter(|active| !active.built_in);
-        active.map(|active| active.revision.settings().clone())
+        let of_user = {
+            let slots = self.0.slots.lock();
+            let slot = slots.get(name).filter(|slot| slot.has_user_revision());
+            slot.and_then(Slot::settings)
+        };
+        of_user.or_else(|| (self.0.remembered)(name))
+    }
+
+    /// The settings of what is loaded under a name: the user's component, else the one that ships with the host.
+    pub fn settings(&self, name: &str) -> Option<Settings> {
+        self.0.slots.lock().get(name).and_then(Slot::settings)
     }
 
     /// The active components now.
@@ -250,12 +374,15 @@ impl PluginRegistry {
         known.map(status).collect()
     }
 
-    /// How long the calls of each component took.
-    pub(crate) fn latencies(&self) -> Vec<(Arc<str>, Latencies)> {
+    /// How long the calls of each component took, and what share of their callers' time.
+    pub(crate) fn durations(&self) -> Vec<(Arc<str>, Distribution, Distribution)> {
         let slots = self.0.slots.lock();
         let known = slots.iter().filter(|(_, slot)| !slot.is_empty());
         known
-            .map(|(name, slot)| (Arc::clone(name), slot.home.stats.latencies()))
+            .map(|(name, slot)| {
+                let stats = &slot.home.stats;
+                (Arc::clone(name), stats.latencies(), stats.shares())
+            })
             .collect()
     }
 
@@ -317,6 +444,7 @@ impl PluginRegistry {
             self.0.publish();
             return Err(error);
         }
+        let home = self.home_in(settings.mode, home.clone(), &home);
         let tried = self.trial(&home, digest, wasm, &settings).await;
         let fits = |revision: Revision| {
             if source != Source::BuiltIn {
@@ -346,6 +474,18 @@ impl PluginRegistry {
         }
     }
 
+    /// What a revision of this mode uses; `component` is what is counted of all of them.
+    fn home_in(&self, mode: Mode, home: Home, component: &Home) -> Home {
+        match mode {
+            Mode::Enforce => home,
+            Mode::Shadow => {
+                let clock = self.0.engine.clock();
+                let shadow = Shadow::new(&home.component, clock, &component.stats);
+                home.in_shadow(Arc::new(shadow))
+            }
+        }
+    }
+
     /// Compiles, checks and tries a revision out, without anybody seeing it.
     async fn trial(
         &self,
@@ -371,12 +511,40 @@ impl PluginRegistry {
         if self.0.with_slot(name, |slot| slot.has_user_revision()) {
             return;
         }
-        let Some(wasm) = history.newest(name).await else {
+        let why = self.0.with_slot(name, |slot| slot.failure());
+        for wasm in history.versions(name, None).await {
+            let (source, settings) = (source.clone(), settings.clone());
+            if self.load(name, &wasm, source, settings).await.is_ok() {
+                self.0.with_slot(name, |slot| slot.degraded(why));
+                return;
+            }
+        }
+    }
+
+    /// After a storm of what has no earlier revision in this process: the newest version of an earlier one that can be loaded.
+    async fn roll_back(&self, name: &str, failing: &Arc<Revision>) {
+        let Some(history) = &self.0.history else {
             return;
         };
-        let why = self.0.with_slot(name, |slot| slot.failure());
-        if self.load(name, &wasm, source, settings).await.is_ok() {
-            self.0.with_slot(name, |slot| slot.degraded(why));
+        let settings = failing.settings();
+        let slot = self.0.with_slot(name, |slot| {
+            let (loading, tenure) = (Arc::clone(&slot.loading), Arc::clone(&slot.tenure));
+            (loading, tenure, slot.home.clone())
+        });
+        let (loading, tenure, home) = slot;
+        let _one_at_a_time = loading.lock().await;
+        for wasm in history.versions(name, Some(failing.digest())).await {
+            let home = self.home_in(settings.mode, home.clone(), &home);
+            let digest = Digest::of(&wasm);
+            let Ok(revision) = self.trial(&home, digest, &wasm, settings).await else {
+                continue;
+            };
+            let back = |slot: &mut Slot| slot.back_to(failing.serial(), Arc::new(revision));
+            if self.0.with_tenant(name, &tenure, back).unwrap_or_default() {
+                tracing::warn!(component = name, %digest, "a plugin was rolled back to a version that was kept");
+                self.0.publish();
+            }
+            return;
         }
     }
 }
@@ -417,7 +585,7 @@ impl Inner {
     }
 
     /// A call of this revision failed by its own fault.
-    fn trapped(&self, component: &str, serial: Serial) {
+    fn trapped(self: &Arc<Self>, component: &str, serial: Serial) {
         let storm = {
             let mut slots = self.slots.lock();
             slots
@@ -427,7 +595,23 @@ impl Inner {
         if storm {
             tracing::warn!(component, "a plugin failed too often and was taken out");
             self.publish();
+            self.roll_back(component, serial);
         }
+    }
+
+    /// Looks for an earlier version of what has been quarantined, if it is a user's.
+    fn roll_back(self: &Arc<Self>, component: &str, serial: Serial) {
+        let failing = {
+            let slots = self.slots.lock();
+            slots
+                .get(component)
+                .and_then(|slot| slot.quarantined(serial))
+        };
+        let (Some(failing), Ok(runtime)) = (failing, tokio::runtime::Handle::try_current()) else {
+            return;
+        };
+        let (registry, component) = (PluginRegistry(Arc::clone(self)), component.to_owned());
+        runtime.spawn(async move { registry.roll_back(&component, &failing).await });
     }
 
     fn publish(&self) {

@@ -25,9 +25,11 @@ use crate::{
     instance::{Call, PluginInstance, refuel, slice_over},
     interfaces::Interface,
     limits::Limits,
-    manifest::{FailurePolicy, Manifest},
+    manifest::{ChosenPolicies, FailurePolicy, Manifest},
     probe,
     record::{Recorder, Tape},
+    registry::StormPolicy,
+    shadow::{Discarding, Shadow},
     stats::{Figures, Stats},
 };
 
@@ -65,8 +67,14 @@ pub struct Settings {
     pub granted: Grant,
     /// `spec.failurePolicy`; `None` is what the manifest says.
     pub failure_policy: Option<FailurePolicy>,
+    /// `spec.failurePolicies`: what counts for single interfaces.
+    pub failure_policies: ChosenPolicies,
     /// `spec.matchRules`; `None` narrows nothing.
     pub match_rules: Option<MatchRules>,
+    /// `spec.mode`.
+    pub mode: Mode,
+    /// `spec.rollback`; `None` is what the registry does for all.
+    pub storm: Option<StormPolicy>,
     /// `spec.revisionHistoryLimit`: versions kept besides the active one.
     pub revision_history_limit: usize,
 }
@@ -78,10 +86,22 @@ impl Default for Settings {
             limits: Limits::default(),
             granted: Grant::default(),
             failure_policy: None,
+            failure_policies: ChosenPolicies::new(),
             match_rules: None,
+            mode: Mode::Enforce,
+            storm: None,
             revision_history_limit: 5,
         }
     }
+}
+
+/// Whether what a plugin answers is done.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Mode {
+    #[default]
+    Enforce,
+    /// It is asked, but what it answers is only compared with what is done, and its writes go nowhere.
+    Shadow,
 }
 
 /// Who a revision belongs to and what it uses; the same for all revisions of a component.
@@ -93,6 +113,7 @@ pub(crate) struct Home {
     writes: Arc<WriteRate>,
     recorder: Arc<Recorder>,
     pub(crate) cluster: Arc<dyn Cluster>,
+    shadow: Option<Arc<Shadow>>,
     /// Told of every failed call that is the plugin's fault.
     trapped: Trapped,
 }
@@ -121,12 +142,32 @@ impl Home {
             recorder: Arc::default(),
             component,
             cluster,
+            shadow: None,
             trapped: Arc::new(|_| {}),
         }
     }
 
     pub(crate) fn on_trap(self, trapped: Trapped) -> Self {
         Self { trapped, ..self }
+    }
+
+    /// For a revision that does not act: its writes are noted in `shadow` and go nowhere.
+    pub(crate) fn in_shadow(self, shadow: Arc<Shadow>) -> Self {
+        let cluster = Discarding::new(Arc::clone(&self.cluster), Arc::clone(&shadow));
+        Self {
+            cluster: Arc::new(cluster),
+            shadow: Some(shadow),
+            ..self
+        }
+    }
+
+    /// For a revision beside the one that serves: its calls are counted apart and not recorded.
+    pub(crate) fn beside(self) -> Self {
+        Self {
+            stats: Arc::new(Stats::new()),
+            recorder: Arc::default(),
+            ..self
+        }
     }
 }
 
@@ -142,6 +183,7 @@ pub struct Revision {
     settings: Settings,
     callers: Arc<[Arc<Caller>]>,
     recorder: Arc<Recorder>,
+    shadow: Option<Arc<Shadow>>,
     pre: InstancePre<HostState>,
     engine: Engine,
 }
@@ -210,8 +252,8 @@ impl Revision {
         let nobody: Arc<dyn Cluster> = Arc::new(NoCluster);
         let trial = caller(&home.component, Capabilities::default(), &nobody);
         let json = describe(engine, &pre, trial, &settings.limits).await?;
-        let manifest =
-            Manifest::read(&json, &interfaces)?.with_failure_policy(settings.failure_policy);
+        let manifest = Manifest::read(&json, &interfaces)?
+            .with_failure_policies(settings.failure_policy, &settings.failure_policies);
         let callers = manifest
             .plugins
             .iter()
@@ -229,6 +271,7 @@ impl Revision {
             settings,
             callers,
             recorder: Arc::clone(&home.recorder),
+            shadow: home.shadow.clone(),
             pre,
             engine: engine.clone(),
         })
@@ -250,6 +293,7 @@ impl Revision {
         Self {
             callers: self.callers.iter().map(isolate).collect(),
             recorder: home.recorder.clone(),
+            shadow: None,
             ..self.clone()
         }
     }
@@ -333,6 +377,11 @@ impl Revision {
 
     pub fn settings(&self) -> &Settings {
         &self.settings
+    }
+
+    /// What is noted of it if its answers do not act.
+    pub fn shadow(&self) -> Option<&Arc<Shadow>> {
+        self.shadow.as_ref()
     }
 
     /// For the indexes of typed exports, which bindings look up once a revision.

@@ -19,6 +19,12 @@ pub(crate) struct Stats {
     /// Bytes.
     memory_peak: AtomicU64,
     instructions: AtomicU64,
+    compared: AtomicU64,
+    shadow_dropped: AtomicU64,
+    /// Calls by their share of the time that their caller had left; by the first bound that it does not exceed.
+    shares: [AtomicU64; SHARES.len() + 1],
+    /// Of these shares, in millionths.
+    share_sum: AtomicU64,
     inner: Mutex<Inner>,
 }
 
@@ -28,6 +34,7 @@ struct Inner {
     latency_sum: u64,
     traps: BTreeMap<&'static str, u64>,
     counters: BTreeMap<String, u64>,
+    differences: BTreeMap<&'static str, u64>,
 }
 
 /// Counters at one moment.
@@ -47,16 +54,25 @@ pub struct Figures {
     pub instructions: u64,
     /// The plugin's own.
     pub counters: BTreeMap<String, u64>,
+    /// Answers that did not act and were compared with what was done, by all revisions so far.
+    pub compared: u64,
+    /// Such answers that were not asked for, because too many waited.
+    pub shadow_dropped: u64,
+    /// What they differed in.
+    pub differences: BTreeMap<&'static str, u64>,
 }
 
-/// How long calls took, in microseconds.
+/// What a histogram shows: how long calls took, in microseconds, or their shares.
 #[derive(Debug)]
-pub(crate) struct Latencies {
-    pub(crate) sum_us: f64,
+pub(crate) struct Distribution {
+    pub(crate) sum: f64,
     pub(crate) count: u64,
     /// Upper bounds, each with the calls above the bound before it.
     pub(crate) buckets: Vec<(f64, u64)>,
 }
+
+/// Upper bounds of shares.
+const SHARES: [f64; 7] = [0.0001, 0.001, 0.01, 0.05, 0.1, 0.25, 0.5];
 
 /// Upper bounds in microseconds; above the last there is infinity.
 const BOUNDS_US: [u64; 15] = [
@@ -74,11 +90,16 @@ impl Stats {
             reloads: AtomicU64::new(0),
             memory_peak: AtomicU64::new(0),
             instructions: AtomicU64::new(0),
+            compared: AtomicU64::new(0),
+            shadow_dropped: AtomicU64::new(0),
+            shares: std::array::from_fn(|_| AtomicU64::new(0)),
+            share_sum: AtomicU64::new(0),
             inner: Mutex::new(Inner {
                 latency,
                 latency_sum: 0,
                 traps: BTreeMap::new(),
                 counters: BTreeMap::new(),
+                differences: BTreeMap::new(),
             }),
         }
     }
@@ -113,6 +134,39 @@ impl Stats {
         self.reloads.fetch_add(1, Relaxed);
     }
 
+    /// How much of what its caller had left a call took.
+    pub(crate) fn share(&self, took: Duration, left: Duration) {
+        let share = (took.as_secs_f64() / left.as_secs_f64().max(f64::MIN_POSITIVE)).min(1.0);
+        let bound = SHARES.iter().position(|bound| share <= *bound);
+        self.shares[bound.unwrap_or(SHARES.len())].fetch_add(1, Relaxed);
+        self.share_sum.fetch_add((share * 1e6) as u64, Relaxed);
+    }
+
+    /// The shares so far, as a fraction of 1.
+    pub(crate) fn shares(&self) -> Distribution {
+        let bounds = SHARES.into_iter().chain([f64::MAX]);
+        let counts = self.shares.iter().map(|count| count.load(Relaxed));
+        let buckets: Vec<(f64, u64)> = bounds.zip(counts).collect();
+        Distribution {
+            sum: self.share_sum.load(Relaxed) as f64 / 1e6,
+            count: buckets.iter().map(|(_, count)| count).sum(),
+            buckets,
+        }
+    }
+
+    /// An answer that did not act was compared.
+    pub(crate) fn compared(&self) {
+        self.compared.fetch_add(1, Relaxed);
+    }
+
+    pub(crate) fn shadow_dropped(&self) {
+        self.shadow_dropped.fetch_add(1, Relaxed);
+    }
+
+    pub(crate) fn differs(&self, kind: &'static str) {
+        *self.inner.lock().differences.entry(kind).or_default() += 1;
+    }
+
     pub(crate) fn add(&self, counter: &str, by: u64) {
         let mut inner = self.inner.lock();
         if let Some(value) = inner.counters.get_mut(counter) {
@@ -134,10 +188,13 @@ impl Stats {
             memory_peak: self.memory_peak.load(Relaxed),
             instructions: self.instructions.load(Relaxed),
             counters: inner.counters.clone(),
+            compared: self.compared.load(Relaxed),
+            shadow_dropped: self.shadow_dropped.load(Relaxed),
+            differences: inner.differences.clone(),
         }
     }
 
-    pub(crate) fn latencies(&self) -> Latencies {
+    pub(crate) fn latencies(&self) -> Distribution {
         let inner = self.inner.lock();
         let mut buckets = Vec::with_capacity(BOUNDS_US.len() + 1);
         let mut above = 0;
@@ -148,8 +205,8 @@ impl Stats {
         }
         let counted: u64 = buckets.iter().map(|(_, count)| count).sum();
         buckets.push((f64::MAX, inner.latency.len().saturating_sub(counted)));
-        Latencies {
-            sum_us: inner.latency_sum as f64 / 1000.0,
+        Distribution {
+            sum: inner.latency_sum as f64 / 1000.0,
             count: inner.latency.len(),
             buckets,
         }

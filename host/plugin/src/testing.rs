@@ -1,10 +1,18 @@
 //! For tests and benchmarks of this crate and of those above it.
 
-use std::path::{Path, PathBuf};
+use std::{
+    path::{Path, PathBuf},
+    sync::Arc,
+};
 
 use pilothouse_api::{GroupVersionResource, Status};
 
-use crate::admission::{Operation, Request};
+use crate::{
+    admission::{Operation, Request},
+    clock::{Clock, SystemClock},
+    shadow::Shadow,
+    stats::Stats,
+};
 
 pub use crate::contract::sample::{pod, request};
 
@@ -20,6 +28,16 @@ pub fn component(name: &str) -> Vec<u8> {
 pub fn component_path(name: &str) -> PathBuf {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../target/wasm32-wasip2/plugin");
     root.join(format!("{}.wasm", name.replace('-', "_")))
+}
+
+/// What is noted of a component that does not act.
+pub fn shadow(component: &str) -> Arc<Shadow> {
+    let clock: Arc<dyn Clock> = Arc::new(SystemClock::default());
+    Arc::new(Shadow::new(
+        &component.into(),
+        &clock,
+        &Arc::new(Stats::new()),
+    ))
 }
 
 /// A request of an ordinary user to create a pod.

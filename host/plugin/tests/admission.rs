@@ -27,6 +27,7 @@ fn chain(revision: Arc<Revision>) -> AdmissionPlugins {
         revision,
         built_in: true,
         quarantined: false,
+        candidate: None,
     }]);
     plugins
 }
@@ -82,6 +83,7 @@ async fn held_to_it(behaviour: &str, policy: FailurePolicy) -> Result<Value, Sta
             revision: Arc::new(revision.unwrap()),
             built_in: false,
             quarantined: false,
+            candidate: None,
         });
     }
     let plugins = AdmissionPlugins::new();

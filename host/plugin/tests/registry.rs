@@ -284,6 +284,14 @@ async fn the_owner_decides_what_a_failure_means_and_which_requests_reach_the_plu
         })
     };
     let trap = || Some(json!({ "behaviour": "trap" }));
+    let single = |point: &str| {
+        let policies = [(point.to_owned(), FailurePolicy::Ignore)].into();
+        Settings {
+            config: Some(json!({ "behaviour": "trap" })),
+            failure_policies: policies,
+            ..Settings::default()
+        }
+    };
     let settings = |config, failure_policy, match_rules| Settings {
         config,
         failure_policy,
@@ -298,6 +306,8 @@ async fn the_owner_decides_what_a_failure_means_and_which_requests_reach_the_plu
             Err(500),
         ),
         ("passed over", settings(trap(), ignore, None), Ok("")),
+        ("passed over there", single("admission/mutate"), Ok("")),
+        ("not elsewhere", single("admission/validate"), Err(500)),
         (
             "reached",
             settings(None, None, selecting("app=web")),
@@ -333,7 +343,11 @@ async fn a_call_ends_on_the_revision_that_it_began_on() {
 async fn prometheus_sees_calls_failures_latencies_memory_and_states() {
     let world = world();
     world.put(json!({ "behaviour": "trap" })).await.unwrap();
-    assert_eq!(world.judged().await, Err(500));
+    world.chain.set(&world.registry.active());
+    let mut request = testing::pod_request(&testing::pod());
+    request.deadline = Some(tokio::time::Instant::now() + Duration::from_secs(30));
+    let done = world.chain.mutate(request, &testing::apply_patch, None);
+    assert_eq!(done.await.unwrap_err().code, 500);
     let mut shown = Registry::default();
     shown.register_collector(Box::new(PluginMetrics(world.registry.clone())));
     let mut text = String::new();
@@ -344,6 +358,7 @@ async fn prometheus_sees_calls_failures_latencies_memory_and_states() {
         "pilothouse_plugin_failures_total{component=\"judge\",cause=\"trap\"} 1",
         "pilothouse_plugin_reloads_total{component=\"judge\"} 0",
         "pilothouse_plugin_state{component=\"judge\",state=\"Serving\"} 1",
+        "pilothouse_plugin_deadline_share_count{component=\"judge\"} 1",
         "pilothouse_plugin_state{component=\"judge\",state=\"Failed\"} 0",
         &format!(
             "pilothouse_plugin_call_duration_microseconds_count{{component=\"judge\"}} {calls}"
@@ -377,6 +392,16 @@ async fn a_trap_storm_rolls_back() {
             .message(ConditionType::Degraded)
             .contains("failed 3 times in 10 s")
     );
+
+    // What failed is not taken at once again, however often it is wanted.
+    let again = world.put(json!({ "behaviour": "trap" })).await;
+    let again = again.unwrap_err().to_string();
+    assert!(again.starts_with("it failed 3 times in 10 s"), "{again}");
+    assert_eq!(world.status().state, PluginState::RolledBack);
+    assert_eq!(world.judged().await, Ok("one".to_owned()));
+    world.clock.advance(10);
+    world.put(json!({ "behaviour": "trap" })).await.unwrap();
+    assert_eq!(world.status().state, PluginState::Serving);
 }
 
 #[tokio::test]
@@ -430,6 +455,109 @@ async fn what_an_old_revision_does_is_not_held_against_the_new_one() {
         );
     }
     assert_eq!(world.status().state, PluginState::Serving);
+}
+
+#[tokio::test]
+async fn its_owner_says_how_many_failures_are_too_many() {
+    let world = world();
+    let settings = Settings {
+        config: Some(json!({ "behaviour": "trap" })),
+        storm: Some(StormPolicy {
+            traps: 2,
+            within: Duration::from_secs(60),
+            ..StormPolicy::default()
+        }),
+        ..Settings::default()
+    };
+    let wasm = testing::component("bad-admission");
+    let put = world.registry.put("judge", &wasm, source(), settings);
+    put.await.unwrap();
+    assert_eq!(world.judged().await, Err(500));
+    world.clock.advance(59);
+    assert_eq!(world.status().state, PluginState::Serving);
+    assert_eq!(world.judged().await, Err(500));
+    assert_eq!(world.status().state, PluginState::Quarantined);
+    assert!(
+        world
+            .message(ConditionType::Degraded)
+            .starts_with("it failed 2 times in 60 s")
+    );
+}
+
+#[tokio::test]
+async fn after_a_restart_a_storm_still_rolls_back_to_the_version_before() {
+    let dir = tempfile::tempdir().unwrap();
+    let start = || {
+        let engine = Engine::new(EngineConfig::default()).unwrap();
+        let config = RegistryConfig {
+            state_dir: Some(dir.path().join("revisions")),
+            contracts: Vec::new(), // one of the two is bad on purpose
+            ..RegistryConfig::new(engine)
+        };
+        PluginRegistry::new(config).unwrap()
+    };
+    let settings = || Settings {
+        config: Some(json!({ "behaviour": "trap" })),
+        ..Settings::default()
+    };
+    let (good, bad) = (testing::component("admission-priority"), built_in());
+    let registry = start();
+    registry
+        .put("judge", &good, source(), settings())
+        .await
+        .unwrap();
+    registry
+        .put("judge", &bad, source(), settings())
+        .await
+        .unwrap();
+
+    let registry = start();
+    registry
+        .put("judge", &bad, source(), settings())
+        .await
+        .unwrap();
+    let mut active = registry.subscribe();
+    let chain = AdmissionPlugins::new();
+    chain.set(&registry.active());
+    for _ in 0..5 {
+        let request = testing::pod_request(&testing::pod());
+        let done = chain.mutate(request, &testing::apply_patch, None).await;
+        done.unwrap_err();
+    }
+    let back =
+        |active: &pilothouse_plugin::Active| active[0].revision.digest() == Digest::of(&good);
+    active.wait_for(back).await.unwrap();
+    let status = registry.status().remove(0);
+    assert_eq!(status.state, PluginState::RolledBack);
+    assert!(!registry.active()[0].quarantined);
+}
+
+#[tokio::test]
+async fn after_a_restart_a_damaged_version_is_passed_over_for_the_one_before() {
+    let dir = tempfile::tempdir().unwrap();
+    let start = || {
+        let engine = Engine::new(EngineConfig::default()).unwrap();
+        let config = RegistryConfig {
+            state_dir: Some(dir.path().join("revisions")),
+            ..RegistryConfig::new(engine)
+        };
+        PluginRegistry::new(config).unwrap()
+    };
+    let first = testing::component("admission-priority");
+    for wasm in [&first, &built_in()] {
+        let put = start();
+        put.put("judge", wasm, source(), Settings::default())
+            .await
+            .unwrap();
+    }
+    let newest = std::fs::read_dir(dir.path().join("revisions/judge")).unwrap();
+    let newest = newest.map(|entry| entry.unwrap().path()).max().unwrap();
+    std::fs::write(newest, "torn").unwrap();
+    let registry = start();
+    let broken = registry.put("judge", b"half a fi", source(), Settings::default());
+    broken.await.unwrap_err();
+    assert_eq!(registry.active()[0].revision.digest(), Digest::of(&first));
+    assert_eq!(registry.status()[0].state, PluginState::Degraded);
 }
 
 #[tokio::test]

@@ -88,7 +88,9 @@ impl Binding {
             match self.component(plugin).pre_bind(plugin.index, &record).await {
                 Ok(Ok(())) => {}
                 Ok(Err(refusal)) => return Err(refused(plugin, &refusal)),
-                Err(error) if plugin.ignore_failures => pass_over(&self.pod, plugin, &error),
+                Err(error) if plugin.ignores_failures_at(ExtensionPoint::PreBind) => {
+                    pass_over(&self.pod, plugin, &error)
+                }
                 Err(error) => return Err(Ended::Failed(error_report(error.to_string()))),
             }
         }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use pilothouse_api::{GroupVersionResource, SharedObject, Status};
 use pilothouse_client::{CacheEvent, Client, EventRecorder, InformerSet, PatchType, Regarding};
-use pilothouse_plugin::scheduler::{Component, Sandboxed};
+use pilothouse_plugin::scheduler::Component;
 use tokio::sync::{mpsc, watch};
 
 use crate::{
@@ -82,7 +82,7 @@ enum Raw {
 }
 
 /// Starts a scheduler that watches through `informers` and writes through `client`. `plugins` are the components that can be
-/// called now (see [`sandboxed`]). Must be called within a tokio runtime.
+/// called now (see [`Roster`](crate::Roster)). Must be called within a tokio runtime.
 pub fn start(
     client: Client,
     informers: &InformerSet,
@@ -90,35 +90,21 @@ pub fn start(
     plugins: watch::Receiver<Vec<Arc<dyn Component>>>,
     options: Options,
 ) -> Handle {
-    let (raw_to, raw) = mpsc::unbounded_channel(); // the informers' handlers must not wait; bounded by what the cluster holds
-    let (inputs_to, inputs) = mpsc::channel(INPUTS);
     let api = Arc::new(ClientApi {
         client,
         recorder,
         reporter: options.scheduler_name.clone(),
     });
-    tokio::spawn(observe(informers.clone(), raw_to));
-    tokio::spawn(parse(raw, inputs_to));
-    start_with(api, inputs, plugins, options)
+    start_with(api, observe_all(informers), plugins, options)
 }
 
-/// The scheduling components among loaded revisions; those in `known` are kept, so that their instances stay warm.
-pub fn sandboxed<'a>(
-    revisions: impl IntoIterator<Item = &'a Arc<pilothouse_plugin::Revision>>,
-    known: &[Arc<Sandboxed>],
-) -> Vec<Arc<Sandboxed>> {
-    revisions
-        .into_iter()
-        .filter_map(|revision| {
-            let kept = known
-                .iter()
-                .find(|component| Arc::ptr_eq(component.revision(), revision));
-            match kept {
-                Some(component) => Some(Arc::clone(component)),
-                None => Sandboxed::new(revision).map(Arc::new),
-            }
-        })
-        .collect()
+/// What comes in of pods and nodes, parsed, for as long as the receiver is there.
+pub(crate) fn observe_all(informers: &InformerSet) -> mpsc::Receiver<Input> {
+    let (raw_to, raw) = mpsc::unbounded_channel(); // the informers' handlers must not wait; bounded by what the cluster holds
+    let (inputs_to, inputs) = mpsc::channel(INPUTS);
+    tokio::spawn(observe(informers.clone(), raw_to));
+    tokio::spawn(parse(raw, inputs_to));
+    inputs
 }
 
 /// Follows pods and nodes for as long as the scheduler listens. Nodes first: a pod's node is then known when it comes.

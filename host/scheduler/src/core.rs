@@ -5,7 +5,10 @@
 
 use std::sync::Arc;
 
-use pilothouse_plugin::scheduler::{ClusterEvent, Component, EventSet};
+use pilothouse_plugin::{
+    manifest::ExtensionPoint,
+    scheduler::{ClusterEvent, Component, EventSet},
+};
 use rand::{SeedableRng, rngs::StdRng};
 
 use crate::{
@@ -155,6 +158,7 @@ impl Core {
             rng: &mut self.rng,
             next_start: &mut self.next_start,
             percentage: self.options.percentage_of_nodes_to_score,
+            point: ExtensionPoint::Cycle,
         };
         let result = cycle.run().await;
         if let Some(epoch) = self.worker.epoch() {

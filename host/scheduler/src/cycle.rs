@@ -51,6 +51,7 @@ pub(crate) enum Failure {
 /// A plugin failed: its place in the profile, or all of a component's plugins if they were called together.
 struct Fault {
     plugins: Vec<usize>,
+    point: ExtensionPoint,
     message: String,
 }
 
@@ -69,6 +70,8 @@ pub(crate) struct Cycle<'a> {
     pub(crate) next_start: &'a mut usize,
     /// How many percent of the nodes to find; `None`: what the size of the cluster suggests.
     pub(crate) percentage: Option<u32>,
+    /// Where the cycle is.
+    pub(crate) point: ExtensionPoint,
 }
 
 /// What the plugins said before filtering.
@@ -99,8 +102,9 @@ impl Cycle<'_> {
                 Err(Stop::Fault(fault)) => fault,
             };
             let plugins = &self.profile.plugins;
-            let ignored =
-                |&place: &usize| plugins[place].ignore_failures && !without.contains(&place);
+            let ignored = |&place: &usize| {
+                plugins[place].ignores_failures_at(fault.point) && !without.contains(&place)
+            };
             if fault.plugins.is_empty() || !fault.plugins.iter().all(ignored) {
                 return Err(Failure::Error(fault.message));
             }
@@ -110,12 +114,18 @@ impl Cycle<'_> {
     }
 
     async fn attempt(&mut self, without: &BTreeSet<usize>) -> Result<Decision, Stop> {
+        self.point = ExtensionPoint::Cycle;
         let begun = self.begin(without).await?;
+        self.point = ExtensionPoint::Filter;
         let feasible = self.find_feasible(&begun).await?;
         let node = match feasible.as_slice() {
             [only] => *only,
-            many => self.choose(&begun, many).await?,
+            many => {
+                self.point = ExtensionPoint::Score;
+                self.choose(&begun, many).await?
+            }
         };
+        self.point = ExtensionPoint::Reserve;
         let Some(info) = self.cache.node(node) else {
             return Err(self.fault_of_none("the chosen node is gone"));
         };
@@ -414,6 +424,7 @@ impl Cycle<'_> {
     fn fault(&self, places: &[usize], error: CallError) -> Stop {
         Stop::Fault(Fault {
             plugins: places.to_vec(),
+            point: self.point,
             message: error.to_string(),
         })
     }
@@ -425,6 +436,7 @@ impl Cycle<'_> {
             .collect();
         Stop::Fault(Fault {
             plugins: places.to_vec(),
+            point: self.point,
             message: format!("plugin {}: {why}", names.join(", ")),
         })
     }
@@ -432,6 +444,7 @@ impl Cycle<'_> {
     fn fault_of_none(&self, why: &str) -> Stop {
         Stop::Fault(Fault {
             plugins: Vec::new(),
+            point: self.point,
             message: why.to_owned(),
         })
     }

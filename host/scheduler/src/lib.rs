@@ -11,6 +11,7 @@
 //! Scheduling one pod costs what it looks at: mirrors get deltas, and no list of pods is made.
 
 mod api;
+mod beside;
 mod binding;
 mod cache;
 mod client;
@@ -23,19 +24,23 @@ mod pod;
 mod profile;
 mod queue;
 mod requests;
+mod roster;
 mod run;
+mod split;
 #[cfg(test)]
 mod testing;
 mod worker;
 
 pub use api::{Api, PodEvent, Report};
+pub use beside::{Shadowed, compare};
 pub use binding::{Binding, Ended, Finished};
 pub use cache::Cache;
-pub use client::{sandboxed, start};
+pub use client::start;
 pub use core::{Core, Input, Options, Step};
 pub use judge::{Judge, JudgeError, NodeVerdict, Verdict};
 pub use node::NodeInfo;
 pub use pod::{PodInfo, Uid};
 pub use profile::DEFAULT_SCHEDULER;
 pub use queue::{Millis, Queue};
+pub use roster::Roster;
 pub use run::{Handle, start_with};

@@ -18,7 +18,6 @@ pub(crate) struct ProfilePlugin {
     pub(crate) name: Arc<str>,
     pub(crate) weight: i64,
     pub(crate) normalize: Normalize,
-    pub(crate) ignore_failures: bool,
     pub(crate) events: EventSet,
     settings: SchedulerSettings,
 }
@@ -32,7 +31,6 @@ impl ProfilePlugin {
             name: plugin.name.as_str().into(),
             weight: i64::from(settings.weight),
             normalize: settings.normalize,
-            ignore_failures: settings.failure_policy == FailurePolicy::Ignore,
             events: settings.events(),
             settings,
         }
@@ -40,6 +38,11 @@ impl ProfilePlugin {
 
     pub(crate) fn has(&self, point: ExtensionPoint) -> bool {
         self.settings.has(point)
+    }
+
+    /// Whether a failure there is passed over.
+    pub(crate) fn ignores_failures_at(&self, point: ExtensionPoint) -> bool {
+        self.settings.failure_policy_at(point) == FailurePolicy::Ignore
     }
 
     pub(crate) fn has_cycle(&self) -> bool {

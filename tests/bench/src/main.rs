@@ -4,6 +4,7 @@
 mod admission;
 mod decisions;
 mod load;
+mod reloading;
 mod requests;
 mod scheduling;
 mod snapshots;
@@ -24,6 +25,7 @@ const MEASUREMENTS: &[Measurement] = &[
     ("list", requests::lists),
     ("watch", watching::fan_out),
     ("admission", admission::calls),
+    ("reload", reloading::under_load),
     ("decide", decisions::decisions),
     ("schedule", scheduling::end_to_end_at_1000_nodes),
     ("storage", storage::storage),

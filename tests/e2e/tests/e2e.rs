@@ -8,6 +8,8 @@ mod api_groups;
 mod apply;
 #[path = "e2e/bad_input.rs"]
 mod bad_input;
+#[path = "e2e/candidates.rs"]
+mod candidates;
 #[path = "e2e/encryption.rs"]
 mod encryption;
 #[path = "e2e/helm.rs"]

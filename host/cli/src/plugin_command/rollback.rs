@@ -64,7 +64,7 @@ fn revisions(common: &CommonFlags, name: &str) -> Result<Vec<PastRevision>> {
 }
 
 /// The file of the plugin directory that a component comes from; one under its name if there is none.
-fn file_of(common: &CommonFlags, name: &str) -> Result<PathBuf> {
+pub(super) fn file_of(common: &CommonFlags, name: &str) -> Result<PathBuf> {
     let dir = common.plugin_dir();
     let entries = fs::read_dir(&dir).with_context(|| format!("reading {}", dir.display()))?;
     for entry in entries {

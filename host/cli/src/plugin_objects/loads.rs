@@ -36,6 +36,8 @@ struct Load {
 pub(super) struct Wish {
     pub(super) settings: Settings,
     pub(super) active: Option<Digest>,
+    /// Of a candidate.
+    pub(super) weight: Option<u8>,
 }
 
 impl Loads {
@@ -102,6 +104,7 @@ mod tests {
         Wish {
             settings,
             active: None,
+            weight: None,
         }
     }
 

@@ -1,17 +1,17 @@
 //! From the spec of a Plugin object to the settings of a component.
 
-use std::path::Path;
+use std::{path::Path, time::Duration};
 
 use k8s_openapi::{
     api::{admissionregistration::v1::RuleWithOperations, rbac::v1::PolicyRule},
     apimachinery::pkg::apis::meta::v1 as metav1,
 };
 use pilothouse_api::{
-    plugin_kind::{self, Plugin, PluginLimits},
+    plugin_kind::{self, Plugin, PluginCandidate, PluginLimits, PluginRollback},
     selector::LabelSelector,
 };
 use pilothouse_plugin::{
-    Digest, Limits, LoadError, Settings,
+    Digest, Limits, LoadError, Mode, Settings, StormPolicy,
     admission::MatchRules,
     capability::{Grant, Rule},
     manifest::{FailurePolicy, OperationType, Scope, WebhookRule},
@@ -29,17 +29,70 @@ pub(super) fn of(object: &Plugin) -> Settings {
             [] => Grant::default(),
             rules => Grant::Rules(rules.iter().map(rule).collect()),
         },
-        failure_policy: object.spec.failure_policy.map(|policy| match policy {
-            plugin_kind::FailurePolicy::Fail => FailurePolicy::Fail,
-            plugin_kind::FailurePolicy::Ignore => FailurePolicy::Ignore,
-        }),
+        failure_policy: object.spec.failure_policy.map(failure_policy),
+        failure_policies: object
+            .spec
+            .failure_policies
+            .iter()
+            .map(|of| {
+                (
+                    of.extension_point.clone(),
+                    failure_policy(of.failure_policy),
+                )
+            })
+            .collect(),
         match_rules: object.spec.match_rules.as_ref().map(match_rules),
+        mode: match object.spec.mode {
+            Some(plugin_kind::PluginMode::Shadow) => Mode::Shadow,
+            _ => Mode::Enforce,
+        },
+        storm: object.spec.rollback.as_ref().map(storm),
         revision_history_limit: object
             .spec
             .revision_history_limit
             .and_then(|limit| usize::try_from(limit).ok())
             .unwrap_or(Settings::default().revision_history_limit),
     }
+}
+
+fn failure_policy(asked: plugin_kind::FailurePolicy) -> FailurePolicy {
+    match asked {
+        plugin_kind::FailurePolicy::Fail => FailurePolicy::Fail,
+        plugin_kind::FailurePolicy::Ignore => FailurePolicy::Ignore,
+    }
+}
+
+/// A candidate's: those of the plugin, but for what it says itself.
+pub(super) fn of_candidate(object: &Plugin, candidate: &PluginCandidate) -> Settings {
+    let settings = of(object);
+    let config = &candidate.config;
+    Settings {
+        config: match config.is_empty() {
+            true => settings.config,
+            false => Some(Value::Object(config.clone())),
+        },
+        ..settings
+    }
+}
+
+/// Percent; what is out of range is the nearest that is in it.
+pub(super) fn weight(candidate: &PluginCandidate) -> u8 {
+    let weight = candidate.weight.unwrap_or_default().clamp(0, 100);
+    u8::try_from(weight).unwrap_or_default()
+}
+
+/// The host's defaults where the object says nothing, or nothing sensible.
+fn storm(asked: &PluginRollback) -> StormPolicy {
+    let positive =
+        |value: Option<i32>| value.and_then(|v| u32::try_from(v).ok()).filter(|v| *v > 0);
+    let mut policy = StormPolicy::default();
+    if let Some(failures) = positive(asked.failures) {
+        policy.traps = failures as usize;
+    }
+    if let Some(seconds) = positive(asked.within_seconds) {
+        policy.within = Duration::from_secs(seconds.into());
+    }
+    policy
 }
 
 /// What the API server has validated; a selector that is wrong nevertheless selects nothing.

@@ -4,8 +4,14 @@ use k8s_openapi::{
     apimachinery::pkg::apis::meta::v1::{Condition, Time},
     jiff::Timestamp,
 };
-use pilothouse_api::plugin_kind::{Plugin, PluginStatus as ObjectStatus};
-use pilothouse_plugin::{Digest, PluginStatus, Source};
+use pilothouse_api::plugin_kind::{
+    Plugin, PluginCandidateStatus, PluginDifference, PluginShadowStatus,
+    PluginStatus as ObjectStatus,
+};
+use pilothouse_plugin::{
+    CandidateStatus, Digest, PluginStatus, Source,
+    shadow::{Difference, ShadowFigures},
+};
 
 /// The status that the object should have. While what it asks for is being loaded, the generation observed is the one before.
 pub(super) fn of(status: &PluginStatus, object: &Plugin, loading: bool) -> ObjectStatus {
@@ -44,6 +50,51 @@ pub(super) fn of(status: &PluginStatus, object: &Plugin, loading: bool) -> Objec
         observed_generation: generation,
         plugins: status.plugins.clone(),
         source: source(&status.source).to_owned(),
+        candidate: status.candidate.as_ref().map(candidate),
+        shadow: shadow(status).map(shadow_status),
+    }
+}
+
+fn candidate(candidate: &CandidateStatus) -> PluginCandidateStatus {
+    let figures = &candidate.figures;
+    PluginCandidateStatus {
+        digest: candidate.digest.map(|d| d.to_string()).unwrap_or_default(),
+        state: candidate.state.as_str().to_owned(),
+        message: candidate.message.clone(),
+        weight: candidate.weight.into(),
+        calls: figures.calls.cast_signed(),
+        traps: figures.traps.values().sum::<u64>().cast_signed(),
+        p50_micros: figures.p50_us.round() as i64,
+        p99_micros: figures.p99_us.round() as i64,
+    }
+}
+
+/// Of what does not act: the plugin itself, or its candidate.
+fn shadow(status: &PluginStatus) -> Option<&ShadowFigures> {
+    let candidate = status.candidate.as_ref();
+    let candidate = candidate.filter(|candidate| candidate.weight == 0);
+    let beside = candidate.map(|candidate| &candidate.shadow);
+    status.shadow.as_ref().or(beside)
+}
+
+fn shadow_status(figures: &ShadowFigures) -> PluginShadowStatus {
+    PluginShadowStatus {
+        compared: figures.compared.cast_signed(),
+        dropped: figures.dropped.cast_signed(),
+        differences: figures.differences.values().sum::<u64>().cast_signed(),
+        samples: figures.samples.iter().map(difference).collect(),
+    }
+}
+
+fn difference(difference: &Difference) -> PluginDifference {
+    let at = i64::try_from(difference.at_ms).unwrap_or_default();
+    let at = Timestamp::from_millisecond(at).unwrap_or_default();
+    PluginDifference {
+        time: second(at).to_string(),
+        kind: difference.kind.as_str().to_owned(),
+        about: difference.about.clone(),
+        acted: difference.acted.clone(),
+        shadow: difference.shadow.clone(),
     }
 }
 

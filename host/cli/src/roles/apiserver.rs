@@ -8,7 +8,10 @@ use pilothouse_apiserver::{
 };
 use pilothouse_client::{Client, UserInfo};
 use pilothouse_controller::{Handle, LeaderConfig, PluginCluster};
-use pilothouse_plugin::{PluginMetrics, PluginRegistry, admission::AdmissionPlugins};
+use pilothouse_plugin::{
+    PluginMetrics, PluginRegistry,
+    admission::{AdmissionPlugins, Exempt},
+};
 use pilothouse_storage::Storage;
 use serde_json::{Map, json};
 use tokio::sync::watch;
@@ -18,7 +21,7 @@ use crate::{
     banner, encryption,
     engines::{self, EtcdUse},
     flags::{ApiServerFlags, ServiceAccountFlags},
-    plugin_objects::{HostConfig, PluginObjects},
+    plugin_objects::{HostConfig, PluginObjects, Remembered},
     plugins,
     roles::{control, election},
     snapshots, stop,
@@ -72,6 +75,7 @@ impl Serving {
             registry: self.plugins.clone(),
             directory: flags.common.plugin_dir(),
             host_config: host_config(flags, nodes),
+            remembered: Remembered::new(flags.common.history_dir()),
             events: control::event_recorder(self.client("system:apiserver", &["system:masters"])),
         };
         let client = objects.client.clone();
@@ -102,7 +106,10 @@ pub(crate) async fn start(flags: &ApiServerFlags, stopping: &CancellationToken) 
     let (registry, directory) = loaded?;
     let storage = encryption::in_front_of(storage?, flags, stopping)?;
     snapshots::schedule(&storage, flags, stopping);
-    let admission = Arc::new(AdmissionPlugins::new());
+    let admission = Arc::new(AdmissionPlugins::new().exempting(Exempt {
+        namespaces: flags.plugin_exempt_namespaces.iter().cloned().collect(),
+        resources: flags.plugin_exempt_resources.iter().cloned().collect(),
+    }));
     admission.set(&registry.active());
     let mut manager = None;
     let connect = |transport: InProcess| {

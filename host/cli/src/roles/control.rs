@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use pilothouse_client::{Client, Clock, EventRecorder, InformerSet, SystemClock};
 use pilothouse_controller::{ControllerManager, Handle, PluginCluster};
-use pilothouse_plugin::{Active, ActiveComponent, PluginRegistry, Revision, scheduler::Component};
-use pilothouse_scheduler::{Options, sandboxed};
+use pilothouse_plugin::{PluginRegistry, scheduler::Component};
+use pilothouse_scheduler::{Options, Roster, Shadowed, compare};
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 
@@ -43,7 +43,8 @@ pub(crate) async fn run_scheduler(
     plugins: &PluginRegistry,
     stop: CancellationToken,
 ) {
-    let components = components(plugins);
+    let (components, shadows) = components(plugins);
+    tokio::spawn(compare(informers.clone(), shadows, stop.clone()));
     let recorder = event_recorder(client.clone());
     let handle =
         pilothouse_scheduler::start(client, informers, recorder, components, Options::default());
@@ -51,36 +52,25 @@ pub(crate) async fn run_scheduler(
     handle.stop().await;
 }
 
-/// The scheduling components among the active plugins, as they change.
-fn components(plugins: &PluginRegistry) -> watch::Receiver<Vec<Arc<dyn Component>>> {
+type Changing<T> = watch::Receiver<Vec<T>>;
+
+/// The scheduling components among the active plugins, as they change: those that decide, and those that are compared.
+fn components(plugins: &PluginRegistry) -> (Changing<Arc<dyn Component>>, Changing<Shadowed>) {
     let mut active = plugins.subscribe();
-    let mut known = sandboxed(&serving(&active.borrow_and_update().clone()), &[]);
-    let of = |known: &[Arc<_>]| {
-        known
-            .iter()
-            .map(|c: &Arc<pilothouse_plugin::scheduler::Sandboxed>| c.clone() as _)
-            .collect()
-    };
-    let (send, receive) = watch::channel::<Vec<Arc<dyn Component>>>(of(&known));
+    let mut roster = Roster::default();
+    let (deciding, shadows) = roster.of(&active.borrow_and_update().clone());
+    let (send, deciding) = watch::channel(deciding);
+    let (send_shadows, shadows) = watch::channel(shadows);
     tokio::spawn(async move {
         while active.changed().await.is_ok() {
-            known = sandboxed(&serving(&active.borrow_and_update().clone()), &known);
-            if send.send(of(&known)).is_err() {
+            let (deciding, shadows) = roster.of(&active.borrow_and_update().clone());
+            send_shadows.send_replace(shadows);
+            if send.send(deciding).is_err() {
                 return;
             }
         }
     });
-    receive
-}
-
-/// The revisions that may be called.
-fn serving(active: &Active) -> Vec<Arc<Revision>> {
-    let callable = |component: &&ActiveComponent| !component.quarantined;
-    active
-        .iter()
-        .filter(callable)
-        .map(|component| component.revision.clone())
-        .collect()
+    (deciding, shadows)
 }
 
 /// How events and leases name this process.

@@ -9,7 +9,7 @@ use super::{
     bindings::{mutate, validate},
     request::Extra,
     review::{written_mutation, written_validation},
-    table::Member,
+    table::Voice,
 };
 use crate::{
     error::CallError,
@@ -104,7 +104,7 @@ impl Pool {
     }
 }
 
-impl Member {
+impl Voice {
     pub(super) async fn mutate(&self, request: &Request) -> Answer<mutate::Mutation> {
         self.available()?;
         if let Some(recording) = Recording::of(self.pool.revision()) {

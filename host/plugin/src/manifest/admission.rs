@@ -1,6 +1,8 @@
 //! The `admission` section. Rules are those of webhook configurations.
 //! Source: <https://kubernetes.io/docs/reference/access-authn-authz/extensible-admission-controllers/#matching-requests-rules>
 
+use std::collections::BTreeMap;
+
 use serde::{Deserialize, Serialize};
 
 use crate::interfaces::Interface;
@@ -21,7 +23,13 @@ pub struct AdmissionSettings {
     /// The phases that it takes part in, of those whose interface the component exports; absent: all of them.
     #[serde(default = "both_phases")]
     pub phases: Vec<Phase>,
+    /// What its owner says of single interfaces, by `admission/mutate` and the like.
+    #[serde(skip)]
+    pub chosen_policies: ChosenPolicies,
 }
+
+/// Failure policies by interface: `admission/validate`, `scheduler/filter`.
+pub type ChosenPolicies = BTreeMap<String, FailurePolicy>;
 
 /// A rule as a webhook configuration has it.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -111,6 +119,16 @@ impl AdmissionSettings {
             ));
         }
         Ok(())
+    }
+
+    /// What a failure in this phase means.
+    pub fn failure_policy_in(&self, phase: Phase) -> FailurePolicy {
+        let name = match phase {
+            Phase::Mutate => "admission/mutate",
+            Phase::Validate => "admission/validate",
+        };
+        let chosen = self.chosen_policies.get(name);
+        chosen.copied().unwrap_or(self.failure_policy)
     }
 
     /// Whether a request reaches the plugin. `namespaced` is the scope of the resource; a Namespace is cluster-scoped.

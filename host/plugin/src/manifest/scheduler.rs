@@ -29,12 +29,24 @@ pub struct SchedulerSettings {
     /// Changes that may let a pod be scheduled that it turned down; empty: all.
     #[serde(default)]
     pub events: Vec<ClusterEvent>,
+    /// What its owner says of single interfaces, by `scheduler/filter` and the like.
+    #[serde(skip)]
+    pub chosen_policies: super::ChosenPolicies,
 }
 
 impl SchedulerSettings {
     /// Whether the plugin takes part there.
     pub fn has(&self, point: ExtensionPoint) -> bool {
         self.interfaces.contains(&point)
+    }
+
+    /// What a failure there means.
+    pub fn failure_policy_at(&self, point: ExtensionPoint) -> super::FailurePolicy {
+        let chosen = self.chosen_policies.iter().find(|(name, _)| {
+            let name = name.strip_prefix("scheduler/");
+            name == Some(point.interface())
+        });
+        chosen.map_or(self.failure_policy, |(_, policy)| *policy)
     }
 
     /// Whether it knows the pod's cycle.

@@ -92,10 +92,22 @@ impl History {
         Ok(revisions.into_iter().map(|kept| kept.digest).collect())
     }
 
-    /// What was active last.
-    pub(super) async fn newest(&self, name: &str) -> Option<Vec<u8>> {
-        let newest = self.list(name).ok()?.into_iter().next()?;
-        tokio::fs::read(newest.path).await.ok()
+    /// The bytes of the versions but `but`, what was active last first; those that are damaged are left out.
+    pub(super) async fn versions(&self, name: &str, but: Option<Digest>) -> Vec<Vec<u8>> {
+        let but = but.map(|digest| digest.to_string());
+        let mut versions = Vec::new();
+        for past in self.list(name).unwrap_or_default() {
+            if but.as_ref() == Some(&past.digest) {
+                continue;
+            }
+            match tokio::fs::read(&past.path).await {
+                Ok(wasm) if Digest::of(&wasm).to_string() == past.digest => versions.push(wasm),
+                _ => {
+                    tracing::warn!(component = name, path = %past.path.display(), "a version that was kept is damaged");
+                }
+            }
+        }
+        versions
     }
 
     /// Nothing to forget is fine.

@@ -10,7 +10,7 @@ use prometheus_client::{
 };
 
 use super::{PluginRegistry, PluginState, PluginStatus};
-use crate::stats::Latencies;
+use crate::stats::Distribution;
 
 /// The metrics of all components of a registry, named `pilothouse_plugin_…`.
 pub struct PluginMetrics(pub PluginRegistry);
@@ -21,8 +21,9 @@ impl fmt::Debug for PluginMetrics {
     }
 }
 
-const STATES: [PluginState; 6] = [
+const STATES: [PluginState; 7] = [
     PluginState::Serving,
+    PluginState::Shadow,
     PluginState::Degraded,
     PluginState::RolledBack,
     PluginState::Quarantined,
@@ -90,6 +91,58 @@ impl Collector for PluginMetrics {
             &samples,
         )?;
 
+        let samples: Vec<_> = named()
+            .flat_map(|(name, status)| {
+                let differences = status.figures.differences.iter();
+                differences
+                    .map(move |(kind, count)| (vec![("component", name), ("kind", *kind)], *count))
+            })
+            .collect();
+        counter(
+            "pilothouse_plugin_shadow_differences",
+            "Answers that did not act and differ from what was done, by kind: decision, object …",
+            &samples,
+        )?;
+        let samples: Vec<_> = named()
+            .map(|(name, status)| (vec![("component", name)], status.figures.compared))
+            .collect();
+        counter(
+            "pilothouse_plugin_shadow_compared",
+            "Answers that did not act and were compared with what was done",
+            &samples,
+        )?;
+        let samples: Vec<_> = named()
+            .map(|(name, status)| (vec![("component", name)], status.figures.shadow_dropped))
+            .collect();
+        counter(
+            "pilothouse_plugin_shadow_dropped",
+            "Calls of shadows that were not made, because too many waited",
+            &samples,
+        )?;
+        let beside =
+            || named().filter_map(|(name, status)| Some((name, status.candidate.as_ref()?)));
+        let samples: Vec<_> = beside()
+            .map(|(name, candidate)| (vec![("component", name)], candidate.figures.calls))
+            .collect();
+        counter(
+            "pilothouse_plugin_candidate_calls",
+            "Calls of the version beside the one that serves",
+            &samples,
+        )?;
+        let samples: Vec<_> = beside()
+            .flat_map(|(name, candidate)| {
+                let traps = candidate.figures.traps.iter();
+                traps.map(move |(cause, count)| {
+                    (vec![("component", name), ("cause", *cause)], *count)
+                })
+            })
+            .collect();
+        counter(
+            "pilothouse_plugin_candidate_failures",
+            "Calls of the version beside the one that serves that failed, by cause",
+            &samples,
+        )?;
+
         let mut gauge = |name: &str, help: &str, samples: &[(Labels, u64)]| -> fmt::Result {
             let mut metric = encoder.encode_descriptor(name, help, None, MetricType::Gauge)?;
             each(&mut metric, samples, |metric, value| {
@@ -118,25 +171,31 @@ impl Collector for PluginMetrics {
             &samples,
         )?;
 
-        let mut metric = encoder.encode_descriptor(
+        let durations = self.0.durations();
+        let mut histogram = |name: &str, help: &str, of: &[(Labels, &Distribution)]| {
+            let mut metric = encoder.encode_descriptor(name, help, None, MetricType::Histogram)?;
+            each(&mut metric, of, |metric, of| {
+                metric.encode_histogram::<NoLabelSet>(of.sum, of.count, &of.buckets, None)
+            })
+        };
+        let samples: Vec<_> = durations
+            .iter()
+            .map(|(name, latencies, _)| (vec![("component", &**name)], latencies))
+            .collect();
+        histogram(
             "pilothouse_plugin_call_duration_microseconds",
             "Time of a call, waits for the host included",
-            None,
-            MetricType::Histogram,
+            &samples,
         )?;
-        let latencies = self.0.latencies();
-        let samples: Vec<_> = latencies
+        let samples: Vec<_> = durations
             .iter()
-            .map(|(name, latencies)| (vec![("component", &**name)], latencies))
+            .map(|(name, _, shares)| (vec![("component", &**name)], shares))
             .collect();
-        each(&mut metric, &samples, |metric, latencies: &&Latencies| {
-            let Latencies {
-                sum_us,
-                count,
-                buckets,
-            } = latencies;
-            metric.encode_histogram::<NoLabelSet>(*sum_us, *count, buckets, None)
-        })
+        histogram(
+            "pilothouse_plugin_deadline_share",
+            "Part that a call took of the time that its request had left, which all plugins share",
+            &samples,
+        )
     }
 }
 

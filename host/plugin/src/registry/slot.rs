@@ -4,6 +4,7 @@ use std::{sync::Arc, time::Duration};
 
 use super::{
     ActiveComponent, Source,
+    candidate::{Beside, Candidate},
     refusals::Refusals,
     status::{Condition, ConditionType, Conditions, PluginState, PluginStatus},
     storm::{Storm, StormPolicy},
@@ -11,7 +12,7 @@ use super::{
 use crate::{
     clock::Clock,
     error::LoadError,
-    revision::{Digest, Home, Revision, Serial, Settings},
+    revision::{Digest, Home, Mode, Revision, Serial, Settings},
 };
 
 /// How far a load came.
@@ -43,6 +44,10 @@ pub(super) struct Slot {
     user: Option<User>,
     conditions: Conditions,
     storm: Storm,
+    /// For revisions whose settings say nothing else.
+    storm_policy: StormPolicy,
+    /// The version beside the active one.
+    pub(super) candidate: Option<Beside>,
     quarantined_until: Option<Duration>,
     /// Digests of the user's versions that are kept on disk, what is active first.
     pub(super) history: Vec<String>,
@@ -68,6 +73,8 @@ impl Slot {
             built_in: None,
             user: None,
             storm: Storm::new(storm),
+            storm_policy: storm,
+            candidate: None,
             quarantined_until: None,
             history: Vec::new(),
             refusals: Refusals::default(),
@@ -99,11 +106,34 @@ impl Slot {
         user.or(self.built_in.as_ref())
     }
 
+    pub(super) fn settings(&self) -> Option<Settings> {
+        let revision = self.revision()?;
+        Some(revision.settings().clone())
+    }
+
     pub(super) fn active(&self) -> Option<ActiveComponent> {
+        let quarantined = self.quarantined_until.is_some();
+        let candidate = self.candidate.as_ref().filter(|_| !quarantined);
+        let user = self.user.as_ref().and_then(|user| user.active.as_ref());
+        if let (Some(shadow), Some(built_in)) = (user, &self.built_in)
+            && shadow.settings().mode == Mode::Shadow
+        {
+            // what does not act leaves its work to what ships with the host
+            return Some(ActiveComponent {
+                revision: Arc::clone(built_in),
+                built_in: true,
+                quarantined: false,
+                candidate: (!quarantined).then(|| Candidate {
+                    revision: Arc::clone(shadow),
+                    weight: 0,
+                }),
+            });
+        }
         Some(ActiveComponent {
+            candidate: candidate.and_then(Beside::active),
             revision: Arc::clone(self.revision()?),
             built_in: !self.has_user_revision(),
-            quarantined: self.quarantined_until.is_some(),
+            quarantined,
         })
     }
 
@@ -132,6 +162,8 @@ impl Slot {
 
     /// A checked revision becomes active.
     pub(super) fn swap(&mut self, source: &Source, revision: Arc<Revision>) {
+        self.storm
+            .follow(revision.settings().storm.unwrap_or(self.storm_policy));
         match source {
             Source::BuiltIn => self.built_in = Some(revision),
             source => {
@@ -139,10 +171,12 @@ impl Slot {
                 if previous.is_some() {
                     self.home.stats.reload();
                 }
+                // never from a mode into another: its owner has said which
+                let mode = revision.settings().mode;
                 self.user = Some(User {
                     source: source.clone(),
                     active: Some(revision),
-                    previous,
+                    previous: previous.filter(|previous| previous.settings().mode == mode),
                     rolled_back: false,
                 });
             }
@@ -160,6 +194,9 @@ impl Slot {
 
     /// A load failed; what is active stays.
     pub(super) fn failed(&mut self, source: &Source, error: &LoadError) {
+        if matches!(error, LoadError::RolledBack(_)) {
+            return; // the conditions say so already
+        }
         if *source != Source::BuiltIn {
             let user = self.user.get_or_insert_with(|| User {
                 source: source.clone(),
@@ -230,6 +267,7 @@ impl Slot {
     pub(super) fn remove_user(&mut self) -> bool {
         let removed = self.user.take().is_some();
         self.tenure = Arc::default();
+        self.candidate = None;
         if removed {
             self.storm.forget();
             self.quarantined_until = None;
@@ -245,14 +283,17 @@ impl Slot {
 
     /// Counts a failure of the active revision. Answers whether that was a storm, and the slot changed.
     pub(super) fn trapped(&mut self, serial: Serial) -> bool {
+        let now = self.clock.monotonic();
+        if let Some(candidate) = self.candidate.as_mut().filter(|c| c.is(serial)) {
+            return candidate.trapped(now);
+        }
         let Some(failing) = self
             .revision()
             .filter(|revision| revision.serial() == serial)
         else {
             return false;
         };
-        let digest = failing.digest();
-        let now = self.clock.monotonic();
+        let (digest, settings) = (failing.digest(), failing.settings().clone());
         if self.quarantined_until.is_some() || !self.storm.strike(now) {
             return false;
         }
@@ -263,6 +304,7 @@ impl Slot {
             user.active = Some(previous);
             user.rolled_back = true;
             self.storm.forget();
+            self.refuse(digest, settings, LoadError::RolledBack(often.clone()));
             let message = format!("{digest} failed {often} and was rolled back");
             self.conditions
                 .set(ConditionType::Degraded, true, "RolledBack", message);
@@ -281,12 +323,47 @@ impl Slot {
         true
     }
 
+    /// The user's revision with this number, if it is the one that was quarantined and the one that is wanted: what was rolled
+    /// back to has nothing to fall back on but what failed before it.
+    pub(super) fn quarantined(&self, serial: Serial) -> Option<Arc<Revision>> {
+        let user = self.user.as_ref().filter(|user| !user.rolled_back)?;
+        let active = user.active.as_ref()?;
+        let it = self.quarantined_until.is_some() && active.serial() == serial;
+        it.then(|| Arc::clone(active))
+    }
+
+    /// Puts an earlier version in the place of the one that was quarantined, if that is still there. Answers whether it was.
+    pub(super) fn back_to(&mut self, failing: Serial, earlier: Arc<Revision>) -> bool {
+        let Some(failed) = self.quarantined(failing) else {
+            return false;
+        };
+        if let Some(user) = &mut self.user {
+            user.active = Some(earlier);
+            user.rolled_back = true;
+        }
+        self.storm.forget();
+        self.quarantined_until = None;
+        let often = self.storm.describe();
+        let message = format!("{} failed {often} and was rolled back", failed.digest());
+        self.refuse(
+            failed.digest(),
+            failed.settings().clone(),
+            LoadError::RolledBack(often),
+        );
+        self.conditions
+            .set(ConditionType::Ready, true, "Serving", String::new());
+        self.conditions
+            .set(ConditionType::Degraded, true, "RolledBack", message);
+        true
+    }
+
     /// Ends a quarantine whose time is over.
     pub(super) fn release(&mut self, now: Duration) -> bool {
         if self.quarantined_until.is_none_or(|until| now < until) {
             return false;
         }
         self.quarantined_until = None;
+        self.storm.try_again(now);
         self.conditions
             .set(ConditionType::Ready, true, "OnProbation", String::new());
         self.conditions
@@ -303,6 +380,7 @@ impl Slot {
             (_, Some(_)) => PluginState::Quarantined,
             _ if rolled_back => PluginState::RolledBack,
             _ if self.conditions.is(ConditionType::Degraded) => PluginState::Degraded,
+            (Some(revision), _) if revision.settings().mode == Mode::Shadow => PluginState::Shadow,
             _ => PluginState::Serving,
         };
         let user = self.user.as_ref();
@@ -328,6 +406,10 @@ impl Slot {
             history: self.history.clone(),
             conditions: self.conditions.list().cloned().collect::<Vec<Condition>>(),
             figures: self.home.stats.figures(),
+            shadow: revision
+                .and_then(|r| r.shadow())
+                .map(|shadow| shadow.figures()),
+            candidate: self.candidate.as_ref().map(Beside::status),
         }
     }
 }

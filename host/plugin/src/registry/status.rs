@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
-use super::Source;
-use crate::{clock::Clock, revision::Digest, stats::Figures};
+use super::{CandidateStatus, Source};
+use crate::{clock::Clock, revision::Digest, shadow::ShadowFigures, stats::Figures};
 
 /// One component at one moment.
 #[derive(Clone, Debug, PartialEq)]
@@ -25,12 +25,17 @@ pub struct PluginStatus {
     pub history: Vec<String>,
     pub conditions: Vec<Condition>,
     pub figures: Figures,
+    /// How what is active has fared if its answers do not act.
+    pub shadow: Option<ShadowFigures>,
+    pub candidate: Option<CandidateStatus>,
 }
 
 /// A word for lists.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PluginState {
     Serving,
+    /// It is asked, but its answers do not act.
+    Shadow,
     /// An earlier version than the wanted one serves.
     Degraded,
     /// The wanted one failed too often; the one before serves.
@@ -47,6 +52,7 @@ impl PluginState {
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Serving => "Serving",
+            Self::Shadow => "Shadow",
             Self::Degraded => "Degraded",
             Self::RolledBack => "RolledBack",
             Self::Quarantined => "Quarantined",

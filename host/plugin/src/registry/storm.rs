@@ -28,6 +28,8 @@ pub(super) struct Storm {
     policy: StormPolicy,
     recent: VecDeque<Duration>,
     pauses: u32,
+    /// Until when one failure is too many, after a pause.
+    probation_until: Option<Duration>,
 }
 
 impl Storm {
@@ -36,11 +38,17 @@ impl Storm {
             policy,
             recent: VecDeque::new(),
             pauses: 0,
+            probation_until: None,
         }
     }
 
     /// Counts a failure; answers whether they are too many.
     pub(super) fn strike(&mut self, now: Duration) -> bool {
+        match self.probation_until {
+            Some(until) if now < until => return true,
+            Some(_) => self.forget(), // it has proved itself
+            None => {}
+        }
         self.recent.push_back(now);
         while self
             .recent
@@ -58,18 +66,34 @@ impl Storm {
 
     /// How long the next quarantine lasts.
     pub(super) fn next_pause(&mut self) -> Duration {
-        let factor = 2_u32.saturating_pow(self.pauses);
         self.pauses += 1;
-        self.policy
+        self.pause(self.pauses - 1)
+    }
+
+    /// The n-th from 0 on.
+    fn pause(&self, n: u32) -> Duration {
+        let pause = self
+            .policy
             .first_pause
-            .saturating_mul(factor)
-            .min(self.policy.max_pause)
+            .saturating_mul(2_u32.saturating_pow(n));
+        pause.min(self.policy.max_pause)
+    }
+
+    /// A pause is over: for as long as it lasted, one failure is enough for the next, longer one.
+    pub(super) fn try_again(&mut self, now: Duration) {
+        self.probation_until = Some(now + self.pause(self.pauses.saturating_sub(1)));
+    }
+
+    /// What counts from now on.
+    pub(super) fn follow(&mut self, policy: StormPolicy) {
+        self.policy = policy;
     }
 
     /// Another revision begins with a clean record.
     pub(super) fn forget(&mut self) {
         self.recent.clear();
         self.pauses = 0;
+        self.probation_until = None;
     }
 
     /// `5 times in 10 s`.
@@ -98,6 +122,25 @@ mod tests {
         assert!(!storm.strike(at(11)));
         assert!(storm.strike(at(12)));
         assert!(!storm.strike(at(12)));
+    }
+
+    #[test]
+    fn after_a_pause_one_failure_is_enough_until_it_has_proved_itself() {
+        let mut storm = Storm::new(StormPolicy {
+            traps: 2,
+            ..StormPolicy::default()
+        });
+        let at = Duration::from_secs;
+        assert!(!storm.strike(at(0)));
+        assert!(storm.strike(at(0)));
+        assert_eq!(storm.next_pause(), at(10));
+        storm.try_again(at(10));
+        assert!(storm.strike(at(19)));
+        assert_eq!(storm.next_pause(), at(20));
+        storm.try_again(at(40));
+        assert!(!storm.strike(at(60)));
+        assert!(storm.strike(at(61)));
+        assert_eq!(storm.next_pause(), at(10));
     }
 
     #[test]

@@ -29,6 +29,8 @@ enum Behaviour {
     Good,
     Spin,
     Trap,
+    /// Traps on objects that are named `trap-…` only, so that no contract finds out.
+    TrapByName,
     Recurse,
     Allocate,
     Flood,
@@ -78,6 +80,7 @@ impl Admission for Bad {
             )?,
             Behaviour::Spin => spin(),
             Behaviour::Trap => panic!("on purpose"),
+            Behaviour::TrapByName => assert!(!request.name.starts_with("trap-"), "on purpose"),
             Behaviour::Recurse => _ = recurse(1),
             Behaviour::Allocate => allocate(),
             Behaviour::Flood => _ = patch.add(&["metadata", "annotations"], "x".repeat(4 << 20)),

@@ -244,6 +244,28 @@ fn match_rules_narrow_a_plugin_to_namespaces() -> Result<()> {
 }
 
 #[test]
+fn what_is_exempt_reaches_no_plugin_and_a_broken_file_at_a_start_leaves_the_last_version_serving()
+-> Result<()> {
+    let mut cluster = Cluster::start()?;
+    cluster.drop_plugin("team-label", "team-label.wasm")?;
+    wait_for_state(&cluster, "team-label", "Serving")?;
+    let create = "create configmap unowned --from-literal=a=1";
+    cluster.try_kubectl(create)?.refused()?;
+    cluster.kubectl(&format!("-n kube-system {create}"))?;
+
+    cluster.process.kill()?;
+    let file = cluster.data_dir().join("plugins/team-label.wasm");
+    std::fs::write(file, "half a fi")?;
+    cluster.restart()?;
+    cluster.try_kubectl(create)?.refused()?;
+    wait_for_state(&cluster, "team-label", "Degraded")?;
+
+    cluster.restart_with(vec!["--plugin-exempt-resources=configmaps".to_owned()])?;
+    cluster.kubectl(create)?;
+    Ok(())
+}
+
+#[test]
 fn plugins_dropped_one_upon_the_other_all_stay() -> Result<()> {
     let cluster = Cluster::start()?;
     let names: Vec<String> = (0..12).map(|n| format!("owner-{n}")).collect();

@@ -8,7 +8,7 @@ use std::path::{Component, Path as FilePath};
 use pilothouse_api::{
     ResourceInfo,
     field::{ErrorList, FieldError, Path},
-    plugin_kind::{MatchRules, Plugin, PluginLimits, PluginSource},
+    plugin_kind::{MatchRules, Plugin, PluginCandidate, PluginLimits, PluginSource},
 };
 use serde_json::{Value, json};
 
@@ -20,6 +20,17 @@ use crate::registry::{
 
 /// `sha256:` and so many hexadecimal digits.
 const DIGEST_DIGITS: usize = 64;
+/// Those at which a failure can be passed over.
+const EXTENSION_POINTS: [&str; 8] = [
+    "admission/mutate",
+    "admission/validate",
+    "scheduler/cycle",
+    "scheduler/filter",
+    "scheduler/post-bind",
+    "scheduler/pre-bind",
+    "scheduler/reserve",
+    "scheduler/score",
+];
 /// So many digits of a digest are shown.
 const SHOWN_DIGITS: usize = 12;
 
@@ -68,6 +79,42 @@ impl Strategy for PluginStrategy {
         {
             let path = path.child("revisionHistoryLimit");
             errors.push(FieldError::invalid(&path, limit, checks::NOT_NEGATIVE));
+        }
+        for (i, policy) in plugin.spec.failure_policies.iter().enumerate() {
+            let path = path
+                .child("failurePolicies")
+                .index(i)
+                .child("extensionPoint");
+            let before = &plugin.spec.failure_policies[..i];
+            if before
+                .iter()
+                .any(|b| b.extension_point == policy.extension_point)
+            {
+                let value = policy.extension_point.as_str();
+                errors.push(FieldError::duplicate(&path, value));
+            } else {
+                checks::one_of(
+                    &mut errors,
+                    &path,
+                    &policy.extension_point,
+                    &EXTENSION_POINTS,
+                );
+            }
+        }
+        if let Some(candidate) = &plugin.spec.candidate {
+            validate_candidate(&mut errors, &path.child("candidate"), candidate);
+        }
+        if let Some(rollback) = &plugin.spec.rollback {
+            let path = path.child("rollback");
+            for (field, value) in [
+                ("failures", rollback.failures),
+                ("withinSeconds", rollback.within_seconds),
+            ] {
+                if let Some(value) = value.filter(|value| *value <= 0) {
+                    let path = path.child(field);
+                    errors.push(FieldError::invalid(&path, value, checks::POSITIVE));
+                }
+            }
         }
         for (i, rule) in plugin.spec.capabilities.iter().enumerate() {
             if rule.verbs.is_empty() {
@@ -136,6 +183,30 @@ fn validate_source(errors: &mut ErrorList, path: &Path, source: &PluginSource) {
             &path.child("digest"),
             source.digest.as_str(),
             "must be 'sha256:' and 64 lower case hexadecimal digits",
+        ));
+    }
+}
+
+fn validate_candidate(errors: &mut ErrorList, path: &Path, candidate: &PluginCandidate) {
+    let source = path.child("source");
+    validate_source(errors, &source, &candidate.source);
+    let file = FilePath::new(&candidate.source.path);
+    let parent = file.parent().unwrap_or(file);
+    if !candidate.source.path.is_empty() && parent.components().all(|c| c == Component::CurDir) {
+        errors.push(FieldError::invalid(
+            &source.child("path"),
+            candidate.source.path.as_str(),
+            "must be in a subdirectory of the plugin directory: a file right in it is a plugin itself",
+        ));
+    }
+    if let Some(weight) = candidate
+        .weight
+        .filter(|weight| !(0..=100).contains(weight))
+    {
+        errors.push(FieldError::invalid(
+            &path.child("weight"),
+            weight,
+            "must be between 0 and 100, inclusive",
         ));
     }
 }

@@ -80,6 +80,50 @@ fn validation() {
             )],
             vec!["spec.matchRules.rules[0].resources: Required value"],
         ),
+        (
+            vec![(
+                "/spec/candidate",
+                json!({"source": {"path": "next/zones.wasm"}, "weight": 100}),
+            )],
+            vec![],
+        ),
+        (
+            vec![(
+                "/spec/candidate",
+                json!({"source": {"path": "./next.wasm"}, "weight": -1}),
+            )],
+            vec![
+                "spec.candidate.source.path: Invalid value: \"./next.wasm\": must be in a subdirectory of the plugin directory: a file right in it is a plugin itself",
+                "spec.candidate.weight: Invalid value: -1: must be between 0 and 100, inclusive",
+            ],
+        ),
+        (
+            vec![("/spec/candidate", json!({}))],
+            vec!["spec.candidate.source.path: Required value"],
+        ),
+        (
+            vec![("/spec/rollback", json!({"failures": 0, "withinSeconds": 5}))],
+            vec!["spec.rollback.failures: Invalid value: 0: must be greater than zero"],
+        ),
+        (
+            vec![(
+                "/spec/failurePolicies",
+                json!([
+                    {"extensionPoint": "admission/validate", "failurePolicy": "Ignore"},
+                    {"extensionPoint": "admission/validate", "failurePolicy": "Fail"},
+                ]),
+            )],
+            vec!["spec.failurePolicies[1].extensionPoint: Duplicate value: \"admission/validate\""],
+        ),
+        (
+            vec![(
+                "/spec/failurePolicies",
+                json!([{"extensionPoint": "controller/reconcile", "failurePolicy": "Ignore"}]),
+            )],
+            vec![
+                "spec.failurePolicies[0].extensionPoint: Unsupported value: \"controller/reconcile\": supported values: \"admission/mutate\", \"admission/validate\", \"scheduler/cycle\", \"scheduler/filter\", \"scheduler/post-bind\", \"scheduler/pre-bind\", \"scheduler/reserve\", \"scheduler/score\"",
+            ],
+        ),
     ] {
         assert_eq!(
             create_errors(&PluginStrategy, &with(&base(), &changes)),
