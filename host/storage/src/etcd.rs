@@ -52,7 +52,8 @@ pub struct Etcd {
 }
 
 impl Etcd {
-    /// Reaches one of the members, and starts taking part in compaction on the current tokio runtime.
+    /// Reaches one of the members, fails if the user may not read what has to be read, and starts taking part in compaction on the
+    /// current tokio runtime.
     pub async fn connect(options: EtcdOptions) -> Result<Self> {
         let connector = options.connector().await?;
         let members = Members::new(options.endpoints, connector, options.timeout);
@@ -63,6 +64,7 @@ impl Etcd {
             keys: Keys::new(&options.prefix),
             has_progress,
         });
+        shared.check_access().await?;
         let compactor = options
             .compaction_interval
             .map(|interval| tokio::spawn(compactor::run(shared.clone(), interval)).abort_handle());

@@ -12,6 +12,8 @@ mod bad_input;
 mod candidates;
 #[path = "e2e/encryption.rs"]
 mod encryption;
+#[path = "e2e/etcd_flags.rs"]
+mod etcd_flags;
 #[path = "e2e/helm.rs"]
 mod helm;
 #[path = "e2e/high_availability.rs"]

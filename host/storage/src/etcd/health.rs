@@ -1,6 +1,6 @@
 //! Whether etcd can serve: its version, its alarms, its size beside its quota.
 
-use etcd_client::StatusResponse;
+use etcd_client::{GetOptions, KvClient, StatusResponse};
 
 use super::{
     Shared,
@@ -26,6 +26,28 @@ async fn status(members: &Members) -> Result<StatusResponse> {
 }
 
 impl Shared {
+    /// Reads what is watched later, which would be refused for ever if this is.
+    pub(super) async fn check_access(&self) -> Result<()> {
+        self.current_revision().await?;
+        if self.has_progress {
+            return Ok(());
+        }
+        let read = |mut kv: KvClient| async move {
+            let one = GetOptions::new().with_all_keys().with_limit(1);
+            kv.get("", Some(one.with_keys_only())).await
+        };
+        let response = self.members.kv(Effect::Reads, read).await;
+        match response.map_err(CallError::without_context) {
+            Ok(_) => Ok(()),
+            Err(StorageError::Unavailable(why)) if why.contains("permission denied") => {
+                Err(StorageError::Unavailable(format!(
+                    "{why}: before etcd 3.4.25 and 3.5.8 all keys are watched, and the user must be allowed to read them"
+                )))
+            }
+            Err(error) => Err(error),
+        }
+    }
+
     /// A linearizable read, and no alarm anywhere in the cluster.
     pub(super) async fn health(&self) -> Result<()> {
         self.current_revision().await?;

@@ -161,9 +161,20 @@ async fn a_user_of_etcd_needs_the_prefix_only() {
         prefix: "/elsewhere".to_owned(),
         ..user("secret")
     });
-    let elsewhere = elsewhere.await.expect("connect");
-    assert!(elsewhere.get("/registry/pods/a", None).await.is_err());
-    assert!(Etcd::connect(user("wrong")).await.is_err());
+    let by_version = Etcd::connect(EtcdOptions {
+        reliable_progress: Some(false),
+        ..user("secret")
+    });
+    let refused = [
+        (elsewhere.await, "permission denied"),
+        (by_version.await, "the user must be allowed to read them"),
+        (Etcd::connect(user("wrong")).await, "authentication failed"),
+        (Etcd::connect(options(&server)).await, "user name is empty"),
+    ];
+    for (connected, why) in refused {
+        let error = connected.err().expect(why).to_string();
+        assert!(error.contains(why), "{error}");
+    }
 }
 
 #[tokio::test]
