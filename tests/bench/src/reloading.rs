@@ -68,7 +68,7 @@ pub(crate) fn under_load() -> Result<()> {
                 tokio::time::sleep(PAUSE).await;
             }
             enough.store(true, Relaxed);
-            let mut times = Histogram::<u64>::new(3)?;
+            let mut times = nanoseconds()?;
             let mut failed = 0;
             for caller in callers {
                 let (of_one, failures) = caller.await??;
@@ -100,7 +100,7 @@ fn callers(plugins: &Arc<AdmissionPlugins>) -> (Arc<AtomicBool>, Vec<Caller>) {
         let (plugins, enough) = (Arc::clone(plugins), Arc::clone(&enough));
         tokio::spawn(async move {
             let request = testing::pod_request(&testing::pod());
-            let (mut times, mut failed) = (Histogram::new(3)?, 0);
+            let (mut times, mut failed) = (nanoseconds()?, 0);
             let mut tick = tokio::time::interval(Duration::from_secs(1) / RATE);
             while !enough.load(Relaxed) {
                 tick.tick().await;
@@ -115,6 +115,11 @@ fn callers(plugins: &Arc<AdmissionPlugins>) -> (Arc<AtomicBool>, Vec<Caller>) {
     });
     let callers = callers.collect();
     (enough, callers)
+}
+
+/// Up to a minute.
+fn nanoseconds() -> Result<Histogram<u64>> {
+    Ok(Histogram::new_with_bounds(1, 60_000_000_000, 3)?)
 }
 
 /// The same component with other bytes: a custom section at the end, which means nothing.
