@@ -28,6 +28,8 @@ mod other_clients;
 mod plugin_command;
 #[path = "e2e/plugins.rs"]
 mod plugins;
+#[path = "e2e/read_only.rs"]
+mod read_only;
 #[path = "e2e/restart.rs"]
 mod restart;
 #[path = "e2e/roles.rs"]
