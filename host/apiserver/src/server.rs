@@ -346,7 +346,11 @@ async fn accept(
 /// One connection from handshake to end.
 async fn connection(state: Arc<State>, stream: TcpStream, acceptor: TlsAcceptor, watcher: Watcher) {
     let _ = stream.set_nodelay(true); // only speed depends on it
-    let stream = match tokio::time::timeout(HANDSHAKE, acceptor.accept(stream)).await {
+    let shaken = tokio::select! {
+        shaken = tokio::time::timeout(HANDSHAKE, acceptor.accept(stream)) => shaken,
+        () = state.stopping.cancelled() => return, // nothing was asked yet
+    };
+    let stream = match shaken {
         Ok(Ok(stream)) => stream,
         Ok(Err(error)) => {
             state.metrics.handshake_errors.inc();
