@@ -68,8 +68,13 @@ impl ControllerCalls {
     /// Looks the exports up once. Nobody waits for a reconcile, so where the plugin's owner has not set limits it may take
     /// longer than a call in a request's way.
     pub fn new(revision: Arc<Revision>) -> Self {
-        let revision = match revision.settings().limits == Limits::default() {
-            true => Arc::new(revision.with_limits(unhurried())),
+        let limits = &revision.settings().limits;
+        let but_for_writes = |limits: Limits| Limits {
+            writes_per_second: revision.settings().limits.writes_per_second,
+            ..limits
+        };
+        let revision = match *limits == but_for_writes(Limits::default()) {
+            true => Arc::new(revision.with_limits(but_for_writes(unhurried()))),
             false => revision,
         };
         let pre = revision.instance_pre();

@@ -406,7 +406,7 @@ impl PluginRegistry {
     /// The settings that a component from there gets if these are asked for.
     pub fn within_bounds(&self, source: &Source, settings: Settings) -> Settings {
         match source {
-            Source::BuiltIn => settings,
+            Source::BuiltIn => settings.of_a_built_in(),
             _ => self.0.bounds.apply(settings),
         }
     }

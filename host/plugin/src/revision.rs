@@ -79,6 +79,18 @@ pub struct Settings {
     pub revision_history_limit: usize,
 }
 
+impl Settings {
+    /// What ships with the host is trusted not to write for ever: it writes as fast as there is work, unless its owner says how
+    /// fast.
+    pub fn of_a_built_in(mut self) -> Self {
+        let rate = &mut self.limits.writes_per_second;
+        if *rate == Limits::default().writes_per_second {
+            *rate = Limits::NONE.writes_per_second;
+        }
+        self
+    }
+}
+
 impl Default for Settings {
     fn default() -> Self {
         Self {

@@ -675,3 +675,30 @@ fn tiny_component(exports: &[&str], import: Option<&str>) -> Vec<u8> {
     }
     wasm
 }
+
+#[tokio::test]
+async fn only_what_ships_with_the_host_writes_without_a_limit() {
+    let world = world();
+    let rate = || {
+        let active = world.registry.active();
+        active[0].revision.settings().limits.writes_per_second
+    };
+    world
+        .registry
+        .add_built_ins(&[("judge", &built_in())])
+        .await;
+    assert_eq!(rate(), u32::MAX);
+    let mut settings = Settings::default();
+    settings.limits.writes_per_second = 7;
+    let registry = &world.registry;
+    registry
+        .add_built_in("judge", &built_in(), settings)
+        .await
+        .unwrap();
+    assert_eq!(rate(), 7);
+    registry
+        .put("judge", &built_in(), source(), Settings::default())
+        .await
+        .unwrap();
+    assert_eq!(rate(), 2_000);
+}

@@ -54,8 +54,8 @@ async fn load(
     cluster: Arc<dyn Cluster>,
 ) -> Result<Arc<dyn Component>> {
     let name = "scheduler-defaults";
-    let revision =
-        pilothouse_plugin::Revision::load(engine, name, wasm, Settings::default(), cluster).await?;
+    let settings = Settings::default().of_a_built_in();
+    let revision = pilothouse_plugin::Revision::load(engine, name, wasm, settings, cluster).await?;
     let component = Sandboxed::new(&Arc::new(revision)).context("no scheduler plugins in it")?;
     Ok(Arc::new(component))
 }
